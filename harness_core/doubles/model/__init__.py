@@ -13,7 +13,8 @@ From the harness: :func:`open_gateway` starts one, ``gateway.client`` steers and
 - ``_cassette.py``: what a recording looks like; ``_normal.py``: when two requests are the same
   question; ``_nearest.py``: how two differ.
 - ``_dialect.py``: the wire formats; ``_request.py``, ``_reply.py``, ``_stream.py``,
-  ``_refusal.py``: the Messages API; ``_openai.py``: chat completions.
+  ``_refusal.py``: the Messages API; ``_openai.py``: chat completions; ``_responses.py``,
+  ``_responses_wire.py``: Responses; ``_embeddings.py``: embeddings.
 - ``_ledger.py``, ``_prices.py``, ``_budget.py``: what was called, what it costs, what it may cost;
   ``_report.py``: the same for people.
 - ``_faults.py``, ``_trouble.py``: trouble on request, and what it does.

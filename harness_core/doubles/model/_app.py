@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from harness_core.doubles.http import OwnHosts
 from harness_core.doubles.model._control import control_routes
 from harness_core.doubles.model._desk import Desk
-from harness_core.doubles.model._dialect import CHAT, MESSAGES, Dialect
+from harness_core.doubles.model._dialect import CHAT, EMBEDDINGS, MESSAGES, Dialect, responses
 from harness_core.doubles.model._refusal import Refusal
 
 
@@ -45,6 +45,8 @@ def gateway_app(desk: Desk, *, control_token: str, own: OwnHosts) -> ASGIApp:
             _answering("/v1/messages", desk, MESSAGES),
             _answering("/v1/messages/count_tokens", desk, MESSAGES, counting=True),
             _answering("/v1/chat/completions", desk, CHAT),
+            _answering("/v1/responses", desk, responses()),
+            _answering("/v1/embeddings", desk, EMBEDDINGS),
             # Claude Code looks whether its base URL is there before it asks anything.
             Route("/", _hello, methods=["GET", "HEAD"]),
             Route("/api/hello", _hello, methods=["GET", "HEAD"]),

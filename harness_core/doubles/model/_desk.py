@@ -161,7 +161,8 @@ class Desk:
         )
         text = raw.decode("utf-8", "replace")
         names = [tool.name for tool in request.tools]
-        planted = self.faults.take(model=request.model, text=text, tools=names)
+        says = not request.dimensions
+        planted = self.faults.take(model=request.model, text=text, tools=names, says=says)
         await self._dispatch(exchange, call, planted)
 
     def _key_refused(self, api_key: str, authorization: str) -> Refusal | None:
@@ -194,7 +195,7 @@ class Desk:
         if isinstance(answer, Reply):
             await exchange.reply(call, answer, cut=cut)
         else:
-            await exchange.pass_on(answer, cut=cut)
+            await exchange.pass_on(call, answer, cut=cut)
 
     async def _asked(self, call: Call, entry: LedgerEntry) -> Answer:
         """The backend's answer; a mistake of ours is recorded as ours, and ends as a refusal."""

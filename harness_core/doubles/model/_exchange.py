@@ -150,6 +150,8 @@ class Exchange:
         entry.missing, entry.unrehearsed = reply.missing, reply.unrehearsed
         message_id = new_id("msg", entry.sequence, call.now, call.raw)
         *events, last = self.dialect.parts(reply, call.request, message_id)
+        if self.dialect.keep is not None and cut is None:
+            self.dialect.keep(call.request, reply, self.dialect.ids(reply, message_id))
         length = {} if events else {"content-length": str(len(last))}
         await self.start_answer(call.request, {"request-id": message_id, **length})
         for event in events[:cut]:
@@ -157,10 +159,11 @@ class Exchange:
         if cut is None or (events and cut > len(events)):
             await self.finish(last)
 
-    async def pass_on(self, relay: Relay, *, cut: int | None = None) -> None:
+    async def pass_on(self, call: Call, relay: Relay, *, cut: int | None = None) -> None:
         """Send a provider's answer as it comes, and read it on the way.
 
         Args:
+            call: what was asked.
             relay: the answer.
             cut: break off after this many events.
 
@@ -170,7 +173,7 @@ class Exchange:
         response, entry = relay.response, self.entry
         headers = {name: response.headers[name] for name in _RETURNED if name in response.headers}
         streaming = headers.get("content-type", "").startswith("text/event-stream")
-        reader = AnswerReader(streaming=streaming)
+        reader = self.dialect.reader(streaming=streaming)
         events = 0
         try:
             await self.start(response.status_code, headers)
@@ -185,13 +188,13 @@ class Exchange:
                     # After every chunk: a stream that breaks off is priced by what was seen of it.
                     entry.read(reader)
                     if begun and reader.reply is not None:
-                        relay.seen(reader)
+                        self._saw(call, relay, reader)
                         self.close()
                     await self.write(chunk)
             if not streaming:
                 reader.end()
                 entry.read(reader)
-                relay.seen(reader)
+                self._saw(call, relay, reader)
             await self.finish()
         except httpx.HTTPError as error:
             raise Refusal(502, f"the upstream broke off: {type(error).__name__}") from error
@@ -200,13 +203,20 @@ class Exchange:
             with trio.CancelScope(shield=True, deadline=until):
                 await response.aclose()
 
+    def _saw(self, call: Call, relay: Relay, reader: AnswerReader) -> None:
+        relay.seen(reader)
+        if self.dialect.keep is not None and reader.reply is not None:
+            self.dialect.keep(call.request, reader.reply, reader.ids)
+
     async def refuse(self, refusal: Refusal) -> None:
         """Send a refusal, as an event when a stream has already begun."""
-        body = json.dumps(self.dialect.error(refusal)).encode()
+        body = self.dialect.error(refusal)
         if self.status:
-            await self.finish(b"event: error\ndata: " + body + b"\n\n")
+            event = json.dumps({"type": "error", **body})
+            await self.finish(f"event: error\ndata: {event}\n\n".encode())
         else:
-            await self.send(body, status=refusal.status, headers=refusal.headers)
+            sent = json.dumps(body).encode()
+            await self.send(sent, status=refusal.status, headers=refusal.headers)
 
     def close(self) -> None:
         """Call ``closing`` unless it has been called."""

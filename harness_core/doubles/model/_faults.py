@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import trio
 from msgspec import Meta
@@ -15,6 +15,9 @@ from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._request import bare
 
 Kind = Literal["latency", "hold", "status", "cut", "malformed", "hang", "endless", "answer"]
+
+#: Kinds of which the trouble is what a message says: embeddings have none.
+_SAID: Final = ("answer", "endless")
 
 
 class Fault(Table, frozen=True):
@@ -142,8 +145,17 @@ class FaultBoard:
         """Those not yet withdrawn, spent or not."""
         return tuple(self._planted.values())
 
-    def take(self, *, model: str, text: str, tools: Collection[str] = ()) -> Planted | None:
-        """The first fault that matches a call, which offers these tools; counts it down."""
+    def take(
+        self, *, model: str, text: str, tools: Collection[str] = (), says: bool = True
+    ) -> Planted | None:
+        """The first fault that matches a call; counts it down.
+
+        Args:
+            model: that it asks.
+            text: of it.
+            tools: that it offers.
+            says: its answer is a message, not vectors.
+        """
         offered = {bare(tool) for tool in tools}
         for planted in self._planted.values():
             fault = planted.fault
@@ -154,6 +166,7 @@ class FaultBoard:
                 and fault.also in text
                 and not (fault.without_tools and tools)
                 and (not fault.offers or not offered.isdisjoint(fault.offers))
+                and (says or fault.kind not in _SAID)
             )
             if matches and (fault.share == 1 or planted.draw.random() < fault.share):
                 planted.met += 1

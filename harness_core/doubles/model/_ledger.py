@@ -35,7 +35,7 @@ class LedgerEntry:
         sequence: order of arrival, from 1.
         arrived_at: UTC time of arrival, ISO 8601.
         mode: the gateway's mode.
-        kind: ``messages``, ``count_tokens`` or ``chat_completions``.
+        kind: ``messages``, ``count_tokens``, ``chat_completions``, ``responses`` or ``embeddings``.
         test: the scope the call arrived in; empty outside every test.
         session: the client's session id; empty when it sent none.
         traceparent: W3C trace context as received.
@@ -102,7 +102,7 @@ class Sum:
     """Calls added up.
 
     Attributes:
-        calls: messages and chat completions; ``count_tokens`` calls are free and not in it.
+        calls: of every kind but ``count_tokens``, which are free.
         input_tokens: with what was read from and written to the cache.
         usd: price of all priced calls, paid or as if paid.
         charged_usd: the part of it that counts against the budget.

@@ -20,6 +20,13 @@ _FORWARDED: Final = ("anthropic-version", "anthropic-beta", "content-type", "acc
 
 _DEFAULT_VERSION: Final = "2023-06-01"
 
+#: API that is passed on → the header with its key, and what stands before the key.
+_KEYS: Final = {
+    "/v1/messages": ("x-api-key", ""),
+    "/v1/responses": ("authorization", "Bearer "),
+    "/v1/embeddings": ("authorization", "Bearer "),
+}
+
 
 class LiveBackend:
     """Forwards calls to a provider.
@@ -44,14 +51,15 @@ class LiveBackend:
         """Pass a call on and return the response as it comes.
 
         Raises:
-            Refusal: 403 for an API other than Messages, 502 when the provider cannot be reached.
+            Refusal: 403 for an API that is not passed on, 502 when the provider cannot be reached.
         """
-        if not call.path.startswith("/v1/messages"):
+        key = next((shown for api, shown in _KEYS.items() if call.path.startswith(api)), None)
+        if key is None:
             # Its usage could not be read, so the budget could not be kept.
             raise Refusal(403, f"{call.path} is served offline only", reason="not_served_live")
         headers = {name: call.headers[name] for name in _FORWARDED if name in call.headers}
         headers.setdefault("anthropic-version", _DEFAULT_VERSION)
-        headers |= {"x-api-key": self._key, "accept-encoding": "identity"}
+        headers |= {key[0]: key[1] + self._key, "accept-encoding": "identity"}
         request = self._client.build_request(
             "POST", self._upstream + call.path, content=call.raw, headers=headers
         )

@@ -24,7 +24,9 @@ def price_usd(model: str, usage: Usage) -> float | None:
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
     )
-    provider = "anthropic" if model.startswith("claude") else None
+    # Its makers' own price first; a model that several sell is found by its maker alone.
+    makers = {"claude": "anthropic", "text-embedding-": "openai"}
+    provider = next((maker for start, maker in makers.items() if model.startswith(start)), None)
     try:
         price = genai_prices.calc_price(counted, model, provider_id=provider)
     except LookupError:

@@ -124,7 +124,9 @@ class MessagesRequest(Struct, frozen=True, kw_only=True):
         output_schema: JSON schema the answer must follow, when the request demands one.
         tool_choice: ``auto``, ``any``, ``none`` or ``tool``.
         user_id: of its metadata.
-        body: the request as received.
+        dimensions: length of the vectors that it wants of its turns in place of a message; 0 for none.
+        body: the request as a Messages request.
+        received: the request as received, where that is another dialect's.
     """
 
     model: str
@@ -136,7 +138,9 @@ class MessagesRequest(Struct, frozen=True, kw_only=True):
     output_schema: Mapping[str, Any] | None = None
     tool_choice: str = "auto"
     user_id: str = ""
+    dimensions: int = 0
     body: Mapping[str, Any] = field(default_factory=dict)
+    received: Mapping[str, Any] = field(default_factory=dict)
 
 
 class _Choice(Struct):
@@ -194,17 +198,18 @@ def parse_fields(value: object, kind: type[T], *at: Step, dotted: bool = True) -
         raise invalid(named, "Field required" if misfit.missing else expected) from None
 
 
-def parse_request(body: Mapping[str, Any]) -> MessagesRequest:
+def parse_request(body: Mapping[str, Any], *, user_first: bool = True) -> MessagesRequest:
     """Read a request as the provider would.
 
     Args:
         body: the JSON object.
+        user_first: refuse a conversation that the model begins.
 
     Raises:
         Refusal: 400 with the offending field named.
     """
     read = parse_fields(body, _Body)
-    _check_turns(read.messages)
+    _check_turns(read.messages, user_first=user_first)
     tools = _tools(read.tools or ())
     choice = read.tool_choice or _Choice("auto")
     if choice.type in ("any", "tool") and not tools:
@@ -236,8 +241,8 @@ def text_of(content: str | Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _check_turns(turns: Sequence[Turn]) -> None:
-    if turns[0].role != "user":
+def _check_turns(turns: Sequence[Turn], *, user_first: bool) -> None:
+    if user_first and turns[0].role != "user":
         raise invalid("messages.0.role", 'first message must use the "user" role')
     for index, turn in enumerate(turns):
         at = f"messages.{index}"

@@ -94,7 +94,7 @@ class EventDecoder:
             if name == "data":
                 self._data.append(value.removeprefix(" "))
             elif not name and not value and self._data:
-                yield _parsed("\n".join(self._data))
+                yield parsed("\n".join(self._data))
                 self._data = []
 
 
@@ -113,6 +113,7 @@ class AnswerReader:
         stop_reason: empty until it is known.
         error: the type of the error that came instead.
         problem: the text of that error.
+        ids: of the answer and its blocks, by which a later request may refer to them.
     """
 
     def __init__(self, *, streaming: bool) -> None:
@@ -120,6 +121,7 @@ class AnswerReader:
         self.usage = Usage()
         self.stop_reason = ""
         self.error = self.problem = ""
+        self.ids: tuple[str, ...] = ()
         self._decoder = EventDecoder() if streaming else None
         self._whole = bytearray()
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -143,7 +145,7 @@ class AnswerReader:
 
     def end(self) -> None:
         """All bytes have been seen: an answer that is not streamed can be read."""
-        body = _parsed(self._whole)
+        body = parsed(self._whole)
         if body.get("type") != "message":
             self._take(body)
             return
@@ -199,7 +201,8 @@ class AnswerReader:
         )
 
 
-def _parsed(text: str | bytearray) -> dict[str, Any]:
+def parsed(text: str | bytearray) -> dict[str, Any]:
+    """The JSON object that a text is; an empty one for anything else."""
     with contextlib.suppress(ValueError):
         body = json.loads(text)
         if isinstance(body, dict):

@@ -68,7 +68,9 @@ def _planted(fault: Fault, request: MessagesRequest) -> Reply:
 async def _never_end(exchange: Exchange, call: Call) -> None:
     """Say the same word again and again, until the client leaves and the exchange is cancelled."""
     reply = Reply(content=(text_block(_REFRAIN.decode()),))
-    parts = exchange.dialect.parts(reply, call.request, "msg_endless")
+    # Without what was asked: a dialect that repeats it could repeat the word.
+    request = structs.replace(call.request, body={}, received={})
+    parts = exchange.dialect.parts(reply, request, "msg_endless")
     if not call.request.stream:
         opening, refrain, _ = parts[0].partition(_REFRAIN)
         parts = [opening, refrain]

@@ -8,6 +8,8 @@ ROUTES = (
     ("POST", "/v1/messages", HI),
     ("POST", "/v1/messages/count_tokens", HI),
     ("POST", "/v1/chat/completions", HI),
+    ("POST", "/v1/responses", {"model": "m", "input": "hi"}),
+    ("POST", "/v1/embeddings", {"model": "m", "input": "hi"}),
     ("GET", "/", None),
     ("HEAD", "/", None),
     ("GET", "/api/hello", None),

@@ -16,6 +16,7 @@ call for which nothing was rehearsed is the harness's own fault (``LedgerEntry.u
 from __future__ import annotations
 
 from harness_core.doubles.model._backend import Answer, Call
+from harness_core.doubles.model._embeddings import embedded
 from harness_core.doubles.model.rehearsed._form import Form, read_form
 from harness_core.doubles.model.rehearsed._player import play
 from harness_core.doubles.model.rehearsed._prompt import message_of
@@ -43,5 +44,7 @@ class RehearsedBackend:
 
     async def answer(self, call: Call) -> Answer:
         """Answer one call; the same conversation always gets the same answer."""
+        if call.request.dimensions:
+            return embedded(call.request)
         cli = _CLI in call.headers.get("user-agent", "").lower()
         return play(call.request, self.stage, self._form, cli=cli)
