@@ -295,7 +295,8 @@ async def test_only_what_was_stored_can_be_referred_to(store) -> None:
     """A response goes on from a stored one; from another it is refused by its id, as a 400."""
     async with asked(rehearsed(ACHE)) as (client, control):
         first = await client.responses.create(**GOOD, store=store)
-        after = {"model": MODEL, "input": "hi", "previous_response_id": first.id}
+        words = [{"role": role, "content": "hi"} for role in ("assistant", "user")]
+        after = {"model": MODEL, "input": words, "previous_response_id": first.id}
         if store:
             # Twice: what follows one response is no part of another that follows it.
             counted = [(await client.responses.create(**after)).usage for _ in range(2)]
