@@ -127,6 +127,13 @@ def core(session):
     sessions.pytest(session, words)
 
 
+@nox.session(default=False)
+def screenshots(session):
+    """Make the pictures of the README again (docs/pictures); needs a browser."""
+    sessions.install(TREE, session, extras=EXTRAS, groups=["core"])
+    session.run("python", "-m", "harness_core.tests.report.screenshots", "docs/pictures")
+
+
 @nox.session(venv_backend="none")
 def examples(session):
     """The examples, as strangers run them: from a wheel, with nothing of this tree (-- NAME …)."""

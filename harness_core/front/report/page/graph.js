@@ -14,7 +14,7 @@ function graphOf(all) {
   }
   const columns = Object.values(Object.groupBy(names, (name) => String(depth.get(name)).padStart(4, "0")));
   const wide = (name) => Math.min(230, Math.max(74, name.length * 7 + 24));
-  const [gapX, gapY, high] = [148, 24, 32];
+  const [gapX, gapY, high] = [122, 24, 32];
   const place = new Map();
   const tall = Math.max(...columns.map((column) => column.length)) * (high + gapY) + 12;
   let x = 4;

@@ -61,7 +61,7 @@ function plotOf(plot) {
   const [x0, x1] = bars ? [0, plot.curves.length] : [Math.min(...xs), Math.max(...xs) > Math.min(...xs) ? Math.max(...xs) : Math.min(...xs) + 1];
   const most = Math.max(...ys, least + 1e-9);
   const step = niceStep((most - least) / 5);
-  const y1 = Math.ceil(most / step) * step;
+  const y1 = Math.ceil((most * (bars ? 1.06 : 1)) / step) * step; // above a bar stands its value
   const px = (x) => left + ((x - x0) / (x1 - x0)) * (wide - left - right);
   const py = (y) => high - bottom - ((y - least) / (y1 - least)) * (high - bottom - top);
   const about = plot.curves.map((curve) => `${curve.name}: ${curve.points.length} values up to ${number(Math.max(...curve.points.map(([, y]) => y)))}`).join("; ");
@@ -73,20 +73,21 @@ function plotOf(plot) {
     const stepX = niceStep((x1 - x0) / 6);
     for (let x = Math.ceil(x0 / stepX) * stepX; x <= x1 + 1e-9; x += stepX) drawn.append(svg("text", { x: px(x), y: high - bottom + 16, "text-anchor": "middle" }, number(x)));
   }
-  drawn.append(svg("text", { x: wide - right, y: high - 3, "text-anchor": "end" }, plot.x), svg("text", { x: left, y: top + 1 }, ""));
+  drawn.append(svg("text", { x: wide - right, y: high - 3, "text-anchor": "end" }, plot.x));
   plot.curves.forEach((curve, at) => {
     const colour = `p${at % 6}`;
     if (bars) {
       const value = curve.points[0]?.[1] ?? 0;
       const width = (wide - left - right) / plot.curves.length;
-      drawn.append(svg("rect", { class: `fill ${colour}`, x: left + width * (at + 0.18), width: width * 0.64, y: py(value), height: Math.max(0, py(least) - py(value)) }), svg("text", { x: left + width * (at + 0.5), y: py(value) - 4, "text-anchor": "middle" }, number(value)));
+      drawn.append(svg("rect", { class: `fill ${colour}`, x: left + width * (at + 0.18), width: width * 0.64, y: py(value), height: Math.max(0, py(least) - py(value)) }), svg("text", { x: left + width * (at + 0.5), y: py(value) - 4, "text-anchor": "middle" }, number(value)), svg("text", { x: left + width * (at + 0.5), y: high - bottom + 16, "text-anchor": "middle" }, curve.name.slice(0, Math.floor(width / 6.5))));
       return;
     }
     const path = curve.points.map(([x, y], n) => `${n ? (plot.style === "step" ? `H${px(x).toFixed(1)}V` : `L${px(x).toFixed(1)},`) : `M${px(x).toFixed(1)},`}${py(y).toFixed(1)}`).join("");
     drawn.append(svg("path", { class: `line ${colour}`, d: path }));
   });
-  const legend = el("ul", {}, plot.curves.map((curve, at) => el("li", { class: `p${at % 6}` }, el("i"), curve.name)));
-  return el("div", { class: "plot" }, el("h3", {}, plot.title, el("span", { class: "dim" }, ` ${plot.y}`)), drawn, legend);
+  const legend = bars ? null : el("ul", {}, plot.curves.map((curve, at) => el("li", { class: `p${at % 6}` }, el("i"), curve.name)));
+  const head = el("h3", {}, plot.title, el("span", { class: "dim" }, ` ${plot.y}`));
+  return el("div", { class: "plot" }, head, drawn, ...(legend ? [legend] : []));
 }
 
 const number = (value) => (Math.abs(value) >= 10000 ? value.toLocaleString("en", { notation: "compact" }) : String(Number(value.toPrecision(4))));
