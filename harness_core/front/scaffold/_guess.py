@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["EXTRAS", "guess_recipes"]
+__all__ = ["EXTRAS", "guess_recipes", "requirements_of"]
 
 #: Image, without registry and tag → the server of the harness in its place.
 _SERVERS: Final[Mapping[str, str]] = {
@@ -42,13 +42,36 @@ def guess_recipes(services: Mapping[str, Any], *, folder: Path) -> dict[str, dic
         Service → what stands in the file of recipes; ``None`` where nothing can be known.
     """
     return {
-        name: _guess(body, folder=folder)
+        name: _guess(body, folder=folder, names=services.keys() - {name})
         for name, body in services.items()
         if isinstance(body, Mapping) and "x-harness" not in body
     }
 
 
-def _guess(body: Mapping[str, Any], *, folder: Path) -> dict[str, Any] | None:
+def requirements_of(services: Mapping[str, Any], *, folder: Path) -> list[str]:
+    """What the ``requirements.txt`` of the services that are built ask for, in plain lines.
+
+    Args:
+        services: as the compose file has them.
+        folder: that the file lies in.
+    """
+    found: dict[str, None] = {}
+    for body in services.values():
+        context = _context(body) if isinstance(body, Mapping) else None
+        file = folder / (context or ".") / "requirements.txt"
+        if context is None or not file.is_file():
+            continue
+        for line in file.read_text(encoding="utf-8").splitlines():
+            requirement = line.partition(" #")[0].strip()
+            # Options, and files of other requirements, cannot stand in a dependency group.
+            if requirement and requirement[0] not in "#-":
+                found[requirement] = None
+    return list(found)
+
+
+def _guess(
+    body: Mapping[str, Any], *, folder: Path, names: Collection[str]
+) -> dict[str, Any] | None:
     image = str(body.get("image", "")).rpartition("/")[2].partition(":")[0]
     if "build" not in body and image in _SERVERS:
         return {"service": _SERVERS[image]}
@@ -64,7 +87,22 @@ def _guess(body: Mapping[str, Any], *, folder: Path) -> dict[str, Any] | None:
     recipe: dict[str, Any] = {"command": [_without_container(word, port) for word in words]}
     if context is not None:
         recipe["cwd"] = context
+    if variables := _variables(body, names):
+        recipe["environment"] = variables
     return recipe
+
+
+def _variables(body: Mapping[str, Any], names: Collection[str]) -> dict[str, str]:
+    """Variables that name another service's host, and the ports that belong to them."""
+    given = body.get("environment") or {}
+    if isinstance(given, list):
+        given = dict(str(row).partition("=")[::2] for row in given)
+    found = {}
+    for variable, value in given.items():
+        if value in names and "HOST" in variable:
+            found[variable] = f"{{{value}.host}}"
+            found[variable.replace("HOST", "PORT")] = f"{{{value}.port}}"
+    return found
 
 
 def _context(body: Mapping[str, Any]) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harness_core.base.errors import BadInput
-from harness_core.front.scaffold._guess import EXTRAS, guess_recipes
+from harness_core.front.scaffold._guess import EXTRAS, guess_recipes, requirements_of
 from harness_core.front.scaffold._suite import check_name, names_of, scaffold_suite
 from harness_core.front.scaffold._write import write_folder
 
@@ -126,6 +126,10 @@ def _of_compose(folder: Path, inside: Path, compose: Path, values: Mapping[str, 
         "file": compose.name,
         "project": "",
     }
+    if asked := requirements_of(services, folder=compose.parent):
+        filled["product"] = '{ include-group = "product" }, '
+        rows = "".join(f"    {json.dumps(row, ensure_ascii=False)},\n" for row in asked)
+        filled["requirements"] = f"product = [ # its requirements.txt, as it was\n{rows}]\n"
     write_folder(folder, ["project"], filled, more=_suite_of("compose", filled))
     if known or unknown:
         lines = [f"{name}: {_flow(recipe)}" for name, recipe in known.items()]

@@ -48,7 +48,7 @@ def scaffold_suite(name: str, *, root: Path, processes: int = 1) -> Path:
 
 def names_of(name: str) -> dict[str, str]:
     """What every template fills in."""
-    return {"name": name, "NAME": name.upper()}
+    return {"name": name, "NAME": name.upper(), "product": "", "requirements": ""}
 
 
 def check_name(name: str, *, command: str) -> None:

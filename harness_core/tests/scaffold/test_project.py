@@ -127,6 +127,18 @@ GUESSES = {
         {"build": "made", "ports": ["3000:3000"]},
         {"command": ["node", "app.js", "{port}"], "cwd": "made"},
     ),
+    "host-of-another": (
+        {"build": ".", "command": "run", "environment": {"DB_HOST": "db", "NAME": "db"}},
+        {
+            "command": ["run"],
+            "cwd": ".",
+            "environment": {"DB_HOST": "{db.host}", "DB_PORT": "{db.port}"},
+        },
+    ),
+    "host-in-a-list": (
+        {"image": "x", "command": "run", "environment": ["HOST=db", "A=it", "B"]},
+        {"command": ["run"], "environment": {"HOST": "{db.host}", "PORT": "{db.port}"}},
+    ),
     "nothing-known": ({"image": "nginx"}, None),
 }
 
@@ -139,7 +151,18 @@ def test_recipes_are_guessed_from_what_the_file_shows(name, tmp_path):
     (tmp_path / "made/Dockerfile").write_text(text)
     body, recipe = GUESSES[name]
 
-    assert {"it": recipe} == guess_recipes({"it": body}, folder=tmp_path)
+    assert recipe == guess_recipes({"it": body, "db": {}}, folder=tmp_path)["it"]
+
+
+def test_what_the_product_asks_for_is_installed_for_its_tests(product):
+    """The plain lines of its requirements.txt are a group of the new project."""
+    text = "# ours\nflask>=3 # the web\n-r more.txt\npsycopg[binary]; python_version > '3'\n\n"
+    (product / "requirements.txt").write_text(text)
+    begun = scaffold_project("shop", parent=product, compose=product / "compose.yaml")
+    groups = tomllib.loads((begun.folder / "pyproject.toml").read_text())["dependency-groups"]
+
+    assert ["flask>=3", "psycopg[binary]; python_version > '3'"] == groups["product"]
+    assert {"include-group": "product"} in groups["test"]
 
 
 def test_what_is_not_known_is_named(product):
