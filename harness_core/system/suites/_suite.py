@@ -37,7 +37,7 @@ __all__ = [
 RESERVED = frozenset(
     {
         *("bench", "core", "core_containers", "coverage", "docs", "examples", "explore"),
-        *("faults", "lint", "mutate", "staging", "survey", "types", "workflow"),
+        *("faults", "lint", "mutate", "screenshots", "staging", "survey", "types", "workflow"),
     }
 )
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.
