@@ -25,6 +25,8 @@ def check_report(config: pytest.Config) -> None:
 
 def outcomes_file(config: pytest.Config) -> Path | None:
     """Where the rows of this run go: beside its JUnit file; ``None`` for a run that leaves neither."""
+    if config.option.collectonly:
+        return None
     if junit := getattr(config.option, "xmlpath", None):
         return Path(junit).absolute().with_suffix(".jsonl")
     if not config.getoption("harness_report"):

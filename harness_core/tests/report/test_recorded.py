@@ -136,6 +136,17 @@ def test_a_run_without_report_makes_none(project):
     assert not (project / ".evidence/core/test_it.test_passes/story.jsonl").exists()
 
 
+def test_what_is_only_collected_takes_no_place(project):
+    """The rows of the last run stay where nothing is run."""
+    run(project)
+    rows = project / ".evidence/reports/demo.jsonl"
+    before = rows.read_bytes()
+
+    run(project, "--collect-only")
+
+    assert before == rows.read_bytes()
+
+
 def test_a_killed_run_has_a_report(project):
     """Of a run that got SIGKILL there is no JUnit file, and a report with what had ended and what not."""
     rows = project / ".evidence/reports/demo.jsonl"
