@@ -20,6 +20,7 @@ import subprocess  # lint: allow driver: a product, not a test
 import sys
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 
 LONGEST, DEPTH, CLIENTS = 65_536, 50, 64
@@ -56,7 +57,8 @@ def word(raw):
     if NUMBER.fullmatch(raw):
         if re.search(r"/0+$", raw):
             raise MalformedError
-        return float(0)
+        plain = re.fullmatch(r"[+-]?\d{1,9}(\.\d{0,9}|/\d{1,9})?", raw, re.ASCII)
+        return Fraction(raw) if plain else Fraction(0)
     plain = re.fullmatch(r"[^|\\]+", raw)
     if plain:
         name = "".join(c.upper() if len(c.upper()) == 1 else c for c in raw)
@@ -245,6 +247,8 @@ class House:
             answered = queue.Queue()
             self.texts.put((text.removeprefix("text:"), answered))
             return answered.get()
+        if sensor == Key("HEARTBEAT") and FAULT == "answers-heartbeats":
+            return "(:TYPE :EVENT :PAYLOAD (:SENSOR :HEARTBEAT))"
         if sensor != Key("HEARTBEAT") and FAULT == "stops-at-odd-events":
             self.texts.put(None)
         return None
@@ -256,43 +260,46 @@ class House:
             self.stopping.set()
             return "(:TYPE :EVENT :PAYLOAD (:SENSOR :SHUTTING-DOWN))"
         if (target, action) == ("SHELL", "EXECUTE") and is_text(command):
-            return self.execute(command.removeprefix("text:"))
+            return self.execute(command.removeprefix("text:"), payload.get("TIMEOUT"))
         return None
 
-    def execute(self, command):
-        """Run one of few programs, without a shell; anything else is blocked."""
+    def execute(self, command, seconds):
+        """Run one of few programs, without a shell, and answer its outcome; anything else is blocked."""
         known = re.fullmatch(
             r"(echo|sleep|pwd|true)((?: [\w.:-]+)*)(?: > ([\w-]+\.txt))?", command, re.ASCII
         )
         if not known:
             return '(:TYPE :LOG :PAYLOAD (:LEVEL :ERROR :TEXT "blocked: no such command is run"))'
         box = self.home / "box"
-        with Path(box / known[3] if known[3] else os.devnull).open("wb") as output:
-            child = subprocess.Popen(shlex.split(known[1] + known[2]), cwd=box, stdout=output)
+        into = Path(box / known[3]).open("wb") if known[3] else subprocess.PIPE
+        child = subprocess.Popen(
+            shlex.split(known[1] + known[2]), cwd=box, stdout=into, stderr=subprocess.PIPE
+        )
+        if known[3]:
+            into.close()
         with self.lock:
             self.commands.add(child)
-        threading.Thread(target=self.wait_for, args=[child], daemon=True).start()
-        return None
-
-    def wait_for(self, child):
-        """See the end of a command, or bring it about."""
+        limit = seconds if isinstance(seconds, Fraction) and 0 < seconds < COMMAND_S else COMMAND_S
         try:
-            child.wait(COMMAND_S)
+            output = child.communicate(timeout=float(limit))
         except subprocess.TimeoutExpired:
             child.kill()
-            child.wait()
+            output = child.communicate()
         with self.lock:
             self.commands.discard(child)
+        stdout, stderr = (re.sub(r'([\\"])', r"\\\1", (each or b"").decode()) for each in output)
+        status = child.returncode if child.returncode >= 0 else 128 - child.returncode
+        return (
+            f'(:TYPE :EVENT :PAYLOAD (:SENSOR :SHELL-RESPONSE :CMD "{command}" :STDOUT "{stdout}" '
+            f':STDERR "{stderr}" :EXIT-CODE {status}))'
+        )
 
     def came(self, sock):
         """A client has connected."""
         client = Client(self, sock)
         with self.lock:
             self.clients.add(client)
-        if FAULT == "serves-one-at-a-time":
-            client.run()
-        else:
-            client.start()
+        client.start()
 
     def left(self, client):
         """A client has gone."""
