@@ -21,6 +21,7 @@ from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault, Gateway, GatewayClient, LedgerEntry, open_gateway
 from harness_core.front.budget import llm_budget_usd
+from harness_core.front.skips import not_run
 from suites.daemon.canary import open_canary
 from suites.daemon.confinement import confinement
 from suites.daemon.daemon import Absent, Daemon, Provider, Settings, open_daemon
@@ -98,6 +99,9 @@ async def opening(run, subject, evidence) -> AsyncIterator[Asked]:
 @pytest.fixture(scope="session")
 def asked(harness_loop: Loop, harness_run, run_evidence, subject) -> Iterator[Asked]:
     """A daemon with two language models."""
+    if "providers" not in subject.capabilities:
+        # What is made for several tests is made before the mark of the first is looked at.
+        not_run("subject", f"{subject.name} lists no capability 'providers' in {subject.path.name}")
     with ExitStack() as stack:
         try:
             asked = stack.enter_context(
