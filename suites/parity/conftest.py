@@ -54,7 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "simulated(why): needs the models of the tools, and is left out by --live"
     )
     config.addinivalue_line("markers", "live(why): looks at a real tool, and needs --live")
-    config.addinivalue_line("markers", "foreign: runs the suite on products of foreign/")
     config.addinivalue_line(
         "markers",
         "library(why): looks into the launcher's own process, and needs one that is a library",

@@ -1,6 +1,7 @@
 """Planted faults: does each test go red, for the right reason, when the product is wrong?
 
 - ``_plan.py``: ``faults.toml`` read into :class:`Fault` rows.
+- ``_product.py``: the :class:`Product` that has them: the reference system, or one of another make.
 - ``_choice.py``: which of them to plant; a sample that a commit's hash decides.
 - ``_outcomes_plugin.py``: a pytest plugin; selects tests by id, writes what became of each.
 - ``_outcomes.py``: that record, read back.
@@ -20,9 +21,15 @@ from harness_core.assurance.planted._judge import (
 )
 from harness_core.assurance.planted._outcomes import Outcomes, TestOutcome, became, first_line
 from harness_core.assurance.planted._plan import Fault, FaultsFile, load_faults
+from harness_core.assurance.planted._product import Product, foreign_products, load_product
 from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.assurance.planted._report import render_table, to_json
-from harness_core.assurance.planted._run import run_faults
+from harness_core.assurance.planted._run import (
+    ask_right,
+    evidence_of,
+    plant_fault,
+    run_faults,
+)
 
 __all__ = [
     "Choice",
@@ -30,14 +37,20 @@ __all__ = [
     "FaultResult",
     "FaultsFile",
     "Outcomes",
+    "Product",
     "PytestRuns",
     "TestOutcome",
     "Verdict",
+    "ask_right",
     "became",
     "choose_faults",
     "commit_of",
+    "evidence_of",
     "first_line",
+    "foreign_products",
     "load_faults",
+    "load_product",
+    "plant_fault",
     "render_table",
     "run_faults",
     "sample_faults",

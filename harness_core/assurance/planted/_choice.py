@@ -1,4 +1,4 @@
-"""Which of a suite's faults one run plants: by id, by file, a sample that a seed decides, a shard."""
+"""Which of a product's faults one run plants: by id, by file, a sample that a seed decides, a shard."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from harness_core.assurance.planted._plan import Fault, load_faults
+from harness_core.assurance.planted._plan import Fault
+from harness_core.assurance.planted._product import Product
 from harness_core.assurance.shards import Shard, names_of
 from harness_core.base.errors import BadInput, Unavailable
-from harness_core.system.suites import Suite
 
 #: How many different hashes there are: eight bytes.
 _HASHES: Final = 2**64
@@ -21,9 +21,10 @@ _HASHES: Final = 2**64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What to plant of a suite's faults; by default all of them.
+    """What to plant of a product's faults; by default all of them.
 
     Attributes:
+        subject: the subject file of the product; the reference system when ``None``.
         only: ids of the faults.
         files: names of their files, without ``.toml``.
         sample: how many of those, chosen by the seed; all when ``None``.
@@ -32,6 +33,7 @@ class Choice:
         seconds: how long each took by ``SUITE/ID``, for shards that take equally long.
     """
 
+    subject: Path | None = None
     only: Sequence[str] = ()
     files: Sequence[str] = ()
     sample: int | None = None
@@ -49,6 +51,8 @@ class Choice:
     def rerun(self, suite: str) -> str:
         """The command that plants the same faults again."""
         words = ["nox", "-s", "faults", "--", suite, *self.only]
+        if self.subject is not None:
+            words += ["--subject", str(self.subject)]
         for name in self.files:
             words += ["--file", name]
         if self.sample is not None:
@@ -56,26 +60,18 @@ class Choice:
         return shlex.join(words)
 
 
-def choose_faults(suite: Suite, choice: Choice) -> tuple[Fault, ...]:
+def choose_faults(product: Product, choice: Choice) -> tuple[Fault, ...]:
     """The chosen faults, in the order of their files.
 
     Raises:
-        BadInput: the suite has no faults, its file is malformed, an id or a file is unknown, or
-            there are more shards than faults.
+        BadInput: an id or a file is unknown, or there are more shards than faults.
     """
-    if suite.faults is None:
-        raise BadInput(
-            suite.folder / "suite.toml",
-            key="suite.faults",
-            found=None,
-            expected='a file of planted faults, e.g. faults = "faults.toml"',
-        )
-    faults = load_faults(suite.faults)
+    faults = product.faults
     known = {fault.id for fault in faults}
     for name in choice.only:
         if name not in known:
             raise BadInput(
-                suite.faults,
+                product.file,
                 key="fault.id",
                 found=name,
                 expected=f"one of {', '.join(sorted(known))}",
@@ -84,7 +80,7 @@ def choose_faults(suite: Suite, choice: Choice) -> tuple[Fault, ...]:
     for name in choice.files:
         if name not in there:
             raise BadInput(
-                suite.faults, found=f"no {name}.toml", expected=f"one of {', '.join(sorted(there))}"
+                product.file, found=f"no {name}.toml", expected=f"one of {', '.join(sorted(there))}"
             )
     named = tuple(
         fault
@@ -94,7 +90,7 @@ def choose_faults(suite: Suite, choice: Choice) -> tuple[Fault, ...]:
     )
     if choice.sample is not None:
         named = sample_faults(named, size=choice.sample, seed=choice.seed)
-    return named if choice.shard is None else _of_shard(suite.name, named, choice, choice.shard)
+    return named if choice.shard is None else _of_shard(product.name, named, choice, choice.shard)
 
 
 def _of_shard(

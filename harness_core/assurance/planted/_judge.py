@@ -6,7 +6,7 @@ expected text. An error, a timeout or a skip shows that something broke, not tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -77,7 +77,12 @@ def judge_control(wanted: Sequence[str], *, control: Outcomes) -> tuple[TestResu
 
 
 def judge(
-    fault: Fault, *, nodeids: Sequence[str], outcomes: Outcomes, timed_out: bool
+    fault: Fault,
+    *,
+    nodeids: Sequence[str],
+    outcomes: Outcomes,
+    timed_out: bool,
+    at_once: bool = False,
 ) -> tuple[TestResult, ...]:
     """Judge every test that a fault names, all of which pass without it.
 
@@ -86,13 +91,66 @@ def judge(
         nodeids: its tests.
         outcomes: what became of them.
         timed_out: the run was ended by its time limit.
+        at_once: the first line of the message has to say it.
     """
     return tuple(
-        _one(fault, nodeid, outcomes.tests.get(nodeid), timed_out=timed_out) for nodeid in nodeids
+        _one(fault, nodeid, outcomes.tests.get(nodeid), timed_out=timed_out, at_once=at_once)
+        for nodeid in nodeids
     )
 
 
-def _one(fault: Fault, nodeid: str, after: TestOutcome | None, *, timed_out: bool) -> TestResult:
+def judge_beside(
+    fault: Fault, *, named: Collection[str], outcomes: Outcomes, control: Outcomes | None
+) -> tuple[TestResult, ...]:
+    """What else failed, and does not say what the fault does: its reader is misled.
+
+    Args:
+        fault: the fault that was switched on.
+        named: its tests.
+        outcomes: what became of these and of others.
+        control: what became of them without any fault, where that is known.
+    """
+    before = control.tests if control else {}
+    red = {nodeid for nodeid, outcome in before.items() if outcome.outcome == "failed"}
+    return tuple(
+        _none(nodeid, f"blamed besides: {became(after)}")
+        for nodeid, after in outcomes.tests.items()
+        if after.outcome == "failed" and nodeid not in {*named, *red}
+        if not (after.is_kill and fault.says.search(_opening(after.text)))
+    )
+
+
+def judge_right(outcomes: Outcomes, *, named: Sequence[str], least: int) -> tuple[str, ...]:
+    """What is wrong when a product without any fault is judged, a line each.
+
+    Args:
+        outcomes: what became of the tests.
+        named: those that its faults name; each has to pass.
+        least: as many pass at least.
+    """
+    blamed = [
+        f"{nodeid}: {became(outcome)}"
+        for nodeid, outcome in outcomes.tests.items()
+        if outcome.outcome == "failed"
+    ]
+    silent = [
+        f"{each.test}: {each.detail}"
+        for each in judge_control(named, control=outcomes)
+        if each.test not in outcomes.tests or outcomes.tests[each.test].outcome != "failed"
+    ]
+    passed = sum(outcome.outcome == "passed" for outcome in outcomes.tests.values())
+    few = [f"{passed} tests passed, expected {least} at least"] if passed < least else []
+    return (*blamed, *silent, *few)
+
+
+def _opening(text: str) -> str:
+    """The whole first line with something in it."""
+    return next(filter(str.strip, text.splitlines()), "")
+
+
+def _one(
+    fault: Fault, nodeid: str, after: TestOutcome | None, *, timed_out: bool, at_once: bool
+) -> TestResult:
     if timed_out and (after is None or after.outcome != "passed"):
         # What a test says while it is being interrupted is about the interrupt.
         return _none(nodeid, f"no end within {fault.limit_s:g} s")
@@ -101,7 +159,7 @@ def _one(fault: Fault, nodeid: str, after: TestOutcome | None, *, timed_out: boo
     if after.outcome == "passed":
         return TestResult(test=nodeid, verdict=Verdict.SURVIVED, detail="it passed")
     if after.is_kill:
-        if fault.says.search(after.text):
+        if fault.says.search(_opening(after.text) if at_once else after.text):
             return TestResult(test=nodeid, verdict=Verdict.KILLED, detail=first_line(after.text))
         found = first_line(after.text)
         return _none(nodeid, f"wrong reason: nothing like /{fault.says.pattern}/ in: {found}")

@@ -164,8 +164,8 @@ class _Boot:
 
 
 def _stands_for(wanted: str, nodeid: str) -> bool:
-    """Whether an id names this test, or all rows of it, or its class."""
-    return nodeid == wanted or nodeid.startswith((f"{wanted}[", f"{wanted}::"))
+    """Whether an id names this test, or all rows of it, or its class, file or folder."""
+    return nodeid == wanted or nodeid.startswith((f"{wanted}[", f"{wanted}::", f"{wanted}/"))
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -1,8 +1,9 @@
-"""``faults.toml``: which faults a reference system can be given, and which tests must notice."""
+"""``faults.toml``: which faults a product can be given, and which tests must notice."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,6 +16,7 @@ from harness_core.base.reading import (
     SomeTexts,
     Table,
     Text,
+    Texts,
     check_distinct,
     like,
     read_toml,
@@ -86,14 +88,37 @@ class _Row(Table, frozen=True):
             raise Misfit("says", expected="a regular expression that does not match everything")
 
 
+class Asked(Table, frozen=True):
+    """``[asked]`` in the file of a product of another make: what is asked of it, and where.
+
+    Attributes:
+        needs: gates of the machine without which the product cannot run, e.g. ``node``.
+        right: files, folders and ids of tests that are asked of it as it is; ``.`` for all.
+        beside: those that are asked of it with a fault, besides the tests of all its faults.
+        markers: a pytest ``-m`` expression that narrows both.
+        passes: so many tests of ``right`` pass at least.
+    """
+
+    needs: Texts = ()
+    right: SomeTexts = (".",)
+    beside: Texts = ()
+    markers: str = ""
+    passes: Annotated[int, Meta(ge=1, description="a whole number from 1 on")] = 1
+
+    def __post_init__(self) -> None:
+        check_distinct(self, "needs", "right", "beside")
+
+
 class FaultsFile(Table, frozen=True):
     """A file of faults, as it is written.
 
     Attributes:
+        asked: what is asked of a product of another make; the reference system has none.
         fault: one fault each.
     """
 
     fault: Annotated[tuple[_Row, ...], Meta(min_length=1, description="at least one [[fault]]")]
+    asked: Asked | None = None
 
 
 def load_faults(path: Path) -> tuple[Fault, ...]:
@@ -106,20 +131,47 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
     files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
     if not files:
         raise BadInput(path, found="no *.toml", expected="files with [[fault]] tables")
-    faults: dict[str, Fault] = {}
+    rows = []
     for file in files:
-        for number, row in enumerate(read_toml(file, FaultsFile).fault):
-            _check_tests(row, file, number, folder=path.parent)
-            if row.id in faults:
-                raise BadInput(file, key="fault.id", found=row.id, expected="an id used once")
-            fields = structs.asdict(row) | {"says": re.compile(row.says)}
-            faults[row.id] = Fault(**fields, file=file.stem)
+        read = read_toml(file, FaultsFile)
+        if read.asked is not None:
+            expected = "none: it is for products of other makes"
+            raise BadInput(file, key="asked", found=read.asked, expected=expected)
+        rows += [(file, row) for row in enumerate(read.fault)]
+    return _faults(rows, folder=path.parent)
+
+
+def load_asked(path: Path, *, folder: Path) -> tuple[Asked, tuple[Fault, ...]]:
+    """Read the ``faults.toml`` of a product of another make.
+
+    Args:
+        path: the file.
+        folder: of the suite, to which its tests are relative.
+
+    Raises:
+        BadInput: as :func:`load_faults`.
+    """
+    read = read_toml(path, FaultsFile)
+    asked = read.asked or Asked()
+    for key in ("right", "beside"):
+        for test in getattr(asked, key):
+            if not (folder / test.partition("::")[0]).exists():
+                expected = f"a file or folder relative to {folder}, or file.py::test_name"
+                raise BadInput(path, key=f"asked.{key}", found=test, expected=expected)
+    return asked, _faults([(path, row) for row in enumerate(read.fault)], folder=folder)
+
+
+def _faults(rows: Iterable[tuple[Path, tuple[int, _Row]]], *, folder: Path) -> tuple[Fault, ...]:
+    """Rows with their files and numbers as faults, each id once."""
+    faults: dict[str, Fault] = {}
+    for file, (number, row) in rows:
+        for test in row.tests:
+            path, separator, name = test.partition("::")
+            if not separator or not name or not (folder / path).is_file():
+                expected = f"file.py::test_name with a file relative to {folder}"
+                raise BadInput(file, key=f"fault[{number}].tests", found=test, expected=expected)
+        if row.id in faults:
+            raise BadInput(file, key="fault.id", found=row.id, expected="an id used once")
+        fields = structs.asdict(row) | {"says": re.compile(row.says)}
+        faults[row.id] = Fault(**fields, file=file.stem)
     return tuple(faults.values())
-
-
-def _check_tests(row: _Row, file: Path, number: int, *, folder: Path) -> None:
-    for test in row.tests:
-        path, separator, name = test.partition("::")
-        if not separator or not name or not (folder / path).is_file():
-            expected = f"file.py::test_name with a file relative to {folder}"
-            raise BadInput(file, key=f"fault[{number}].tests", found=test, expected=expected)

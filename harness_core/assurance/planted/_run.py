@@ -6,8 +6,7 @@ whatever it started ends with it.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,9 +14,16 @@ from typing import Final
 import trio
 
 from harness_core.assurance.planted._choice import Choice, choose_faults
-from harness_core.assurance.planted._judge import FaultResult, judge, judge_control
+from harness_core.assurance.planted._judge import (
+    FaultResult,
+    judge,
+    judge_beside,
+    judge_control,
+    judge_right,
+)
 from harness_core.assurance.planted._outcomes import Outcomes
 from harness_core.assurance.planted._plan import Fault
+from harness_core.assurance.planted._product import Product, load_product
 from harness_core.assurance.planted._pytest import PytestRuns
 from harness_core.base.evidence import Evidence, open_evidence
 from harness_core.process import open_run
@@ -35,49 +41,47 @@ async def run_faults(
     say: Callable[[str], None] = lambda _line: None,
     count: Callable[[int, int], None] = lambda _done, _of: None,
 ) -> tuple[FaultResult, ...]:
-    """Plant the faults of a suite, each in a run of its own.
+    """Plant the faults of a product, each in a run of its own.
 
-    Logs and outcomes go to ``.evidence/faults/<suite>/`` below the root.
+    Logs and outcomes go to ``.evidence/faults/<product>/`` below the root.
 
     Args:
-        suite: the suite whose reference system is given the faults.
+        suite: the suite whose tests must notice.
         root: where pytest starts.
-        choice: which of its faults to plant; all of them when left out.
+        choice: of which product which faults; all of the reference system's when left out.
         jobs: how many runs may be under way at once, after the control run.
         say: called with a line of progress.
         count: called with how many faults are done, and of how many.
 
     Raises:
-        BadInput: the suite has no faults, its file is malformed, or the choice names an unknown one.
+        BadInput: the product has no faults, their file is malformed, or the choice names an unknown
+            one.
     """
-    faults = choose_faults(suite, choice)
+    product = load_product(suite, choice.subject)
+    faults = choose_faults(product, choice)
     if choice.sample is not None or choice.shard is not None:
         ids = [fault.id for fault in faults]
         # What is in a shard depends on durations that were measured elsewhere: it is named in full.
-        again = choice if choice.shard is None else Choice(only=ids)
-        say(f"{suite.name}: {len(faults)} fault(s) {choice.chosen_by}: {', '.join(ids)}")
-        say(f"{suite.name}: the same again: {again.rerun(suite.name)}")
-    evidence = open_evidence(root / ".evidence" / "faults" / suite.name, wipe=True)
-    prefix = suite.folder.relative_to(root).as_posix()
-    wanted = {fault.id: [f"{prefix}/{test}" for test in fault.tests] for fault in faults}
-    every_id = sorted({name for names in wanted.values() for name in names})
+        again = choice if choice.shard is None else Choice(subject=choice.subject, only=ids)
+        say(f"{product.name}: {len(faults)} fault(s) {choice.chosen_by}: {', '.join(ids)}")
+        say(f"{product.name}: the same again: {again.rerun(suite.name)}")
+    evidence = open_evidence(evidence_of(product, root=root), wipe=True)
     results: dict[str, FaultResult] = {}
     at_once = trio.CapacityLimiter(jobs)
     async with open_run(evidence=evidence) as run:
-        runner = _Runner(
-            pytest=PytestRuns(run=run, root=root), env=_without_faults(os.environ, faults)
-        )
-        say(f"{suite.name}: control run of {len(every_id)} test ids without a fault")
-        control = await runner.control(
-            every_id, limit_s=sum(fault.limit_s for fault in faults), evidence=evidence
+        runner = _Runner(pytest=PytestRuns(run=run, root=root), product=product)
+        wanted = sorted({name for fault in faults for name in product.tests(fault)})
+        say(f"{product.name}: control run of {len(wanted)} test ids without a fault")
+        control = await runner.without(
+            wanted, limit_s=sum(fault.limit_s for fault in faults), evidence=evidence
         )
 
         async def plant(fault: Fault) -> None:
-            result = await runner.plant(fault, wanted[fault.id], control=control, evidence=evidence)
+            result = await runner.plant(fault, control=control, evidence=evidence)
             at_once.release_on_behalf_of(fault.id)
             results[fault.id] = result
             count(len(results), len(faults))
-            place = f"{suite.name}: [{len(results)}/{len(faults)}]"
+            place = f"{product.name}: [{len(results)}/{len(faults)}]"
             say(f"{place} {fault.id}: {result.verdict} ({result.duration_s:.1f} s)")
 
         async with trio.open_nursery() as nursery:
@@ -88,46 +92,80 @@ async def run_faults(
     return tuple(results[fault.id] for fault in faults)
 
 
+async def plant_fault(
+    product: Product, fault: Fault, *, root: Path, evidence: Evidence
+) -> FaultResult:
+    """Plant one fault, where another run shows that its tests pass without it."""
+    async with open_run(evidence=evidence) as run:
+        runner = _Runner(pytest=PytestRuns(run=run, root=root), product=product)
+        return await runner.plant(fault, control=None, evidence=evidence)
+
+
+async def ask_right(product: Product, *, root: Path, evidence: Evidence) -> tuple[str, ...]:
+    """What is wrong with how a product of another make is judged as it is, a line each."""
+    named = product.ids([test for fault in product.faults for test in fault.tests])
+    async with open_run(evidence=evidence) as run:
+        runner = _Runner(pytest=PytestRuns(run=run, root=root), product=product)
+        outcomes = await runner.without(
+            [*product.right, *named],
+            limit_s=sum(fault.limit_s for fault in product.faults),
+            evidence=evidence,
+        )
+    return judge_right(outcomes, named=named, least=product.asked.passes)
+
+
+def evidence_of(product: Product, *, root: Path) -> Path:
+    """Where the logs of a product's faults are kept."""
+    of_another = f"-{product.name}" if product.subject is not None else ""
+    return root / ".evidence" / "faults" / f"{product.suite.name}{of_another}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Runner:
-    """Starts pytest for one suite.
+    """Starts pytest for one product.
 
     Attributes:
         pytest: starts it.
-        env: the environment without faults.
+        product: what its tests are about.
     """
 
     pytest: PytestRuns
-    env: Mapping[str, str]
+    product: Product
 
-    async def control(
+    async def without(
         self, wanted: Sequence[str], *, limit_s: float, evidence: Evidence
     ) -> Outcomes:
-        """Run the tests of all faults on the product as it is."""
+        """Run tests on the product as it is."""
         outcomes, _ = await self.pytest.selected(
-            wanted, env=self.env, limit_s=limit_s, evidence=evidence.child("control")
+            wanted,
+            env=self.product.environment,
+            limit_s=limit_s,
+            evidence=evidence.child("control"),
+            options=self.product.options,
         )
         return outcomes
 
     async def plant(
-        self, fault: Fault, wanted: Sequence[str], *, control: Outcomes, evidence: Evidence
+        self, fault: Fault, *, control: Outcomes | None, evidence: Evidence
     ) -> FaultResult:
         """Switch one fault on, unless the control run shows that it could prove nothing."""
-        if hopeless := judge_control(wanted, control=control):
+        named = self.product.ids(fault.tests)
+        if control and (hopeless := judge_control(named, control=control)):
             return FaultResult(fault=fault, tests=hopeless, duration_s=0.0)
         began_s = trio.current_time()
         outcomes, timed_out = await self.pytest.selected(
-            wanted,
-            env={**self.env, **fault.env},
+            self.product.tests(fault),
+            env={**self.product.environment, **fault.env},
             limit_s=fault.limit_s,
             evidence=evidence.child(fault.id),
+            options=self.product.options,
         )
-        nodeids = dict.fromkeys(nodeid for name in wanted for nodeid in control.selected[name])
-        tests = judge(fault, nodeids=tuple(nodeids), outcomes=outcomes, timed_out=timed_out)
+        rows = (control or outcomes).selected
+        nodeids = dict.fromkeys(nodeid for name in named for nodeid in rows.get(name) or [name])
+        foreign = self.product.subject is not None
+        tests = judge(
+            fault, nodeids=tuple(nodeids), outcomes=outcomes, timed_out=timed_out, at_once=foreign
+        )
+        if foreign:
+            tests += judge_beside(fault, named=nodeids, outcomes=outcomes, control=control)
         return FaultResult(fault=fault, tests=tests, duration_s=trio.current_time() - began_s)
-
-
-def _without_faults(env: Mapping[str, str], faults: Sequence[Fault]) -> dict[str, str]:
-    """The environment of the control run: no fault of this suite is switched on by accident."""
-    switches = {name for fault in faults for name in fault.env}
-    return {name: value for name, value in env.items() if name not in switches}

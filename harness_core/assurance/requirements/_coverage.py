@@ -9,7 +9,7 @@ run selects.
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,14 +124,12 @@ def _check_test(test: Covering, ledger: Ledger) -> Iterator[Problem]:
         yield from test.report("priority", advice)
 
 
-def check_faults(
+def check_fault_ids(
     faults: Iterable[Fault], tests: Sequence[Covering], ledger: Ledger
 ) -> Iterator[Problem]:
-    """Every covered id has the planted faults that prove its tests able to fail."""
+    """A fault breaks a requirement of the ledger, and names a test of it."""
     ids = {test.nodeid: set(map(str, test.ids)) for test in tests}
-    planted: dict[str, int] = defaultdict(int)
     for fault in faults:
-        planted[fault.requirement] += 1
         if fault.requirement not in ledger.requirements:
             yield _row(
                 ledger,
@@ -148,6 +146,14 @@ def check_faults(
                 "fault-elsewhere",
                 f"fault {fault.id} breaks {fault.requirement}, and no test that it names covers it",
             )
+
+
+def check_faults(
+    faults: Sequence[Fault], tests: Sequence[Covering], ledger: Ledger
+) -> Iterator[Problem]:
+    """The same, and every covered id has the faults that prove its tests able to fail."""
+    yield from check_fault_ids(faults, tests, ledger)
+    planted = Counter(fault.requirement for fault in faults)
     for requirement in ledger.covered:
         count = planted[requirement.id]
         if count < ledger.faults_each:

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness_core.assurance.gates import check_names
-from harness_core.assurance.planted import Fault, load_faults
+from harness_core.assurance.planted import Fault, foreign_products, load_faults
 from harness_core.assurance.requirements._blackbox import Rules, check_test_file
 from harness_core.assurance.requirements._capabilities import asked_names, check_capabilities
 from harness_core.assurance.requirements._circles import check_circles
 from harness_core.assurance.requirements._coverage import (
     Covering,
     check_coverage,
+    check_fault_ids,
     check_faults,
     covering_tests,
 )
@@ -75,9 +76,15 @@ def _check_suite(suite: Suite, *, root: Path) -> Iterator[Problem]:
     tests = covering_tests(files)
     yield from check_capabilities(suite, list(files.values()), tests, root=root)
     faults = load_faults(suite.faults) if suite.faults is not None else ()
-    yield from _check_faults(suite, faults, tests, root=root)
+    yield from _check_faults(suite.faults or suite.folder, faults, tests, root=root)
+    products = foreign_products(suite)
+    for each in products:
+        yield from _check_faults(each.file, each.faults, tests, root=root)
     if suite.ledger is not None:
-        yield from _check_ledger(load_ledger(suite.ledger), files.values(), tests, faults)
+        ledger = load_ledger(suite.ledger)
+        yield from _check_ledger(ledger, files.values(), tests, faults)
+        for each in products:
+            yield from check_fault_ids(each.faults, tests, ledger)
     if not (suite.folder / "README.md").is_file():
         yield Problem(
             path=suite.folder.relative_to(root).as_posix(),
@@ -169,7 +176,7 @@ def _check_ledger(
 
 
 def _check_faults(
-    suite: Suite, faults: Iterable[Fault], tests: Iterable[Covering], *, root: Path
+    file: Path, faults: Iterable[Fault], tests: Iterable[Covering], *, root: Path
 ) -> Iterator[Problem]:
     """The tests that faults name exist; running them is what proves the rest."""
     known = {test.nodeid for test in tests}
@@ -178,7 +185,7 @@ def _check_faults(
         for test in fault.tests:
             if test.partition("[")[0] not in known:
                 yield Problem(
-                    path=(suite.faults or suite.folder).relative_to(root).as_posix(),
+                    path=file.relative_to(root).as_posix(),
                     line=1,
                     rule="fault-names-no-test",
                     advice=f"fault {fault.id} names {test}, which does not exist",

@@ -20,6 +20,12 @@ from harness_core.system.suites import Suite, load_suites
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--fault", "ids", multiple=True, metavar="ID", help="Plant this fault; repeatable.")
+@click.option("--list", "listed", is_flag=True, help="Plant nothing, print the chosen faults.")
+@click.option(
+    "--subject",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Plant those of another product, which stand in the faults.toml beside its subject file.",
+)
 @click.option(
     "--file", "files", multiple=True, metavar="NAME", help="Faults of NAME.toml alone; repeatable."
 )
@@ -48,6 +54,8 @@ def faults(  # noqa: PLR0913 - the options of a command line
     *,
     names: Sequence[str],
     ids: Sequence[str],
+    listed: bool,
+    subject: Path | None,
     files: Sequence[str],
     jobs: int,
     sample: int | None,
@@ -64,7 +72,10 @@ def faults(  # noqa: PLR0913 - the options of a command line
     from harness_core.assurance.planted import (
         Choice,
         Verdict,
+        choose_faults,
         commit_of,
+        evidence_of,
+        load_product,
         render_table,
         run_faults,
         to_json,
@@ -79,7 +90,7 @@ def faults(  # noqa: PLR0913 - the options of a command line
     from harness_core.base.evidence import open_evidence
     from harness_core.system.staging import check_libraries
 
-    chosen, wanted = _suites_and_faults(load_suites(root), names)
+    chosen, wanted = _suites_and_faults(load_suites(root), names, one=subject is not None)
     if sample is not None:
         seed = seed or commit_of(root)
     elif seed:
@@ -87,6 +98,7 @@ def faults(  # noqa: PLR0913 - the options of a command line
     part = Shard.parse(shard) if shard is not None else None
     durations = read_durations(durations_file) if durations_file is not None else Durations()
     choice = Choice(
+        subject=subject,
         only=[*wanted, *ids],
         files=files,
         sample=sample,
@@ -96,32 +108,38 @@ def faults(  # noqa: PLR0913 - the options of a command line
     )
     missed = 0
     for suite in chosen:
-        action = f"plant the faults of {suite.name}"
-        check_libraries(suite, root=root, action=action, seen=None)
-        provide_reference(suite, root=root)
-        with progress(f"faults of {suite.name}") as (say, count):
+        product = load_product(suite, subject)
+        if listed:
+            for fault in choose_faults(product, choice):
+                click.echo(f"{product.name} {fault.id}: {fault.why}")
+            continue
+        if subject is None:
+            action = f"plant the faults of {suite.name}"
+            check_libraries(suite, root=root, action=action, seen=None)
+            provide_reference(suite, root=root)
+        with progress(f"faults of {product.name}") as (say, count):
             planting = partial(
                 run_faults, suite, root=root, choice=choice, jobs=jobs, say=say, count=count
             )
             results = trio.run(planting)
-        folder = root / ".evidence" / "faults" / suite.name
+        folder = evidence_of(product, root=root)
         report = open_evidence(folder).write_json("report.json", to_json(results))
-        show(render_table(results, title=f"planted faults of {suite.name}"))
+        show(render_table(results, title=f"planted faults of {product.name}"))
         click.echo(f"  report: {os.path.relpath(report)}, logs beside it")
         if durations_file is not None:
-            taken = {f"{suite.name}/{row.fault.id}": row.duration_s for row in results}
+            taken = {f"{product.name}/{row.fault.id}": row.duration_s for row in results}
             measured = {name: seconds for name, seconds in taken.items() if seconds > 0}
             update_durations(part_of(durations_file, part), measured, workers=jobs)
         left = [result.fault.id for result in results if result.verdict is not Verdict.KILLED]
         if left:
-            click.echo(f"  rerun: {Choice(only=left).rerun(suite.name)}")
+            click.echo(f"  rerun: {Choice(subject=subject, only=left).rerun(suite.name)}")
         missed += len(left)
     if missed:
         sys.exit(FOUND)
 
 
 def _suites_and_faults(
-    suites: Sequence[Suite], names: Sequence[str]
+    suites: Sequence[Suite], names: Sequence[str], *, one: bool
 ) -> tuple[list[Suite], list[str]]:
     """Which words of the command line are suites; the rest are fault ids."""
     planted = [suite for suite in suites if suite.faults is not None]
@@ -132,4 +150,7 @@ def _suites_and_faults(
         raise BadInput("suites", found="no faults.toml", expected="a suite with planted faults")
     if rest and not chosen:
         raise BadInput("harness faults", key="SUITE", found=rest[0], expected=f"one of {known}")
-    return chosen or planted, rest
+    chosen = chosen or planted
+    if one and len(chosen) > 1:
+        raise BadInput("harness faults", key="SUITE", found=None, expected="one, with --subject")
+    return chosen, rest

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -102,6 +103,24 @@ def test_faults_ends_with_1_unless_all_are_killed(harness, tree):
     assert killed.returncode == 0, killed.stdout + killed.stderr
     assert by_option.returncode == 0
     assert [("wrong", "killed")] == [(row["id"], row["verdict"]) for row in report]
+
+
+def test_faults_are_listed_without_being_planted(harness, tree):
+    """A line each; those of another product stand beside its subject file."""
+    stall = tree / "suites/demo/foreign/stall"
+    stall.mkdir(parents=True)
+    (stall / "subject.toml").write_text('[subject]\nname = "s"\nargv = ["true"]\n')
+    shutil.copy(tree / "suites/demo/faults.toml", stall)
+
+    own = harness("faults", "demo", "--list")
+    of_stall = harness("faults", "demo", "wrong", "--list", f"--subject={stall / 'subject.toml'}")
+
+    assert (0, ["demo wrong", "demo harmless"]) == (
+        own.returncode,
+        [line.partition(":")[0] for line in own.stdout.splitlines()],
+    )
+    assert of_stall.stdout.startswith("stall wrong: ")
+    assert not (tree / ".evidence").exists()
 
 
 def test_faults_plants_a_sample_and_says_which(harness, tree):

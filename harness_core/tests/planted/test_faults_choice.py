@@ -9,7 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness_core.assurance.planted import Choice, Fault, choose_faults, commit_of, sample_faults
+from harness_core.assurance.planted import (
+    Choice,
+    Fault,
+    choose_faults,
+    commit_of,
+    load_product,
+    sample_faults,
+)
 from harness_core.assurance.shards import Shard
 from harness_core.base.errors import Unavailable
 from harness_core.system.suites import load_suite
@@ -84,16 +91,16 @@ def test_over_many_seeds_each_fault_comes_up_as_often_as_any_other():
 )
 def test_shards_share_out_what_was_chosen(tmp_path_factory, sizes, count, sample):
     """The shards together plant the sample, each fault once, in the order of the plan."""
-    suite = written(tmp_path_factory.mktemp("plan"), sizes)
+    product = load_product(written(tmp_path_factory.mktemp("plan"), sizes))
     whole = Choice(sample=sample, seed="s")
-    chosen = [fault.id for fault in choose_faults(suite, whole)]
+    chosen = [fault.id for fault in choose_faults(product, whole)]
     assume(count <= len(chosen))
 
     parts = [
         [
             fault.id
             for fault in choose_faults(
-                suite, replace(whole, shard=Shard(number, count), seconds={"demo/fault-0-0": 9.0})
+                product, replace(whole, shard=Shard(number, count), seconds={"demo/fault-0-0": 9.0})
             )
         ]
         for number in range(1, count + 1)

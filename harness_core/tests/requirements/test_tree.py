@@ -49,6 +49,8 @@ def tree(tmp_path):
         "suites/demo/reference-system/shop/shop/__init__.py": "import asyncio\n",
         "suites/demo/reference-system/shop/shop/rows.py": "import shop.db\n",
         "suites/demo/foreign/stall/test_stall.py": "import time\ntime.sleep(1)\n",
+        "suites/demo/foreign/stall/subject.toml": '[subject]\nname = "s"\nargv = ["true"]\n',
+        "suites/demo/foreign/stall/faults.toml": FAULTS,
     }
     for name, text in files.items():
         path = tmp_path / name
@@ -78,6 +80,11 @@ def test_clean_tree_has_no_findings(tree):
             "suites/demo/foreign/stall/stall.py",
             "from harness_core import wait\n",
             "reference-imports-harness",
+        ),
+        (
+            "suites/demo/foreign/stall/faults.toml",
+            FAULTS.replace("::test_demo", "::test_other"),
+            "fault-names-no-test",
         ),
         (
             "suites/demo/reference-system/shop/shop/db.py",

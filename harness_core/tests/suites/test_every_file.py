@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness_core.assurance.conformance import check_reader, to_toml
-from harness_core.assurance.planted import load_faults
+from harness_core.assurance.planted import load_faults, load_product
 from harness_core.assurance.requirements import check_gates, load_ledger
 from harness_core.system.subject import load_subject
-from harness_core.system.suites import load_suites
+from harness_core.system.suites import load_suite, load_suites
 
 ROOT = Path(__file__).parents[3]
 LEFT = shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -70,6 +70,31 @@ def test_faults(tree, path):
         write=to_toml,
         named_by_the_author=("fault.env.*",),
     )
+
+
+@pytest.mark.parametrize("path", files("suites/*/foreign/*/faults.toml"))
+def test_faults_of_another_make(tree, path):
+    """The same, and what is asked of the product."""
+    content = tomllib.loads((ROOT / path).read_text())
+    suite = load_suite(tree / path.parts[0] / path.parts[1])
+
+    assert 18 < check_reader(
+        lambda: load_product(suite, (tree / path).with_name("subject.toml")),
+        tree / path,
+        content=content,
+        write=to_toml,
+        named_by_the_author=("fault.env.*",),
+    )
+
+
+@pytest.mark.parametrize("path", files("suites/*/foreign/*/subject.toml"))
+def test_a_product_of_another_make(path):
+    """It is described in under thirty lines, and can be made wrong in six ways at least."""
+    lines = [line for line in (ROOT / path).read_text().splitlines() if line.strip()]
+    suite = load_suite(ROOT / path.parts[0] / path.parts[1])
+
+    assert len(lines) < 30
+    assert len(load_product(suite, ROOT / path).faults) >= 6
 
 
 @pytest.mark.parametrize("path", files("suites/*/ledger.toml"))

@@ -4,7 +4,7 @@
 //
 // It answers from one event loop, writes its frames in lower case with a newline behind each, wants a
 // META with every text, never reports the outcome of a command, and has its port from a file.
-// PARLEY_FAULT names one of its planted faults (../faults.toml).
+// PARLEY_FAULT names one of its planted faults (faults.toml).
 'use strict';
 
 const fs = require('fs');

@@ -283,9 +283,8 @@ log(30, `open at ${door} for errors and errands alike`)
 
 const announce = async () => {
   if (closing || (slip === 'never-here' && me === 'general')) return
-  const about = slip === 'half-a-card' && me === 'health' ? card.description.slice(0, 12) : card.description
   try {
-    await call(PORTER_BOARD, 'here', { name: me, door, about, skills: card.capabilities }, 5)
+    await call(PORTER_BOARD, 'here', { name: me, door, about: card.description, skills: card.capabilities }, 5)
     setTimeout(announce, 5000).unref()
   } catch { setTimeout(announce, 200).unref() }
 }
