@@ -71,6 +71,15 @@ async def test_registry_is_populated(daemon: Daemon, run) -> None:
 
 
 @on_the_wire
+async def test_who_asks_for_the_skills_is_answered(client) -> None:
+    """On the wire the list names each skill, and none twice."""
+    loaded, _ = await skills(client)
+
+    assert loaded, "contract 4: the list of skills is empty: expected a name at least"
+    assert len(loaded) == len(set(loaded)), f"contract 4: a skill is listed twice: found {loaded}"
+
+
+@on_the_wire
 async def test_installed_skills_are_all_loaded(daemon: Daemon, skilled: Daemon) -> None:
     """As many skills as are installed are loaded or rejected with a reason; none is dropped."""
     for each in (daemon, skilled):
