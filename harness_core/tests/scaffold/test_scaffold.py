@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,8 @@ def several(tree, install):
     return folder
 
 
-def run(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run one of our tools in the tree."""
+def run(*argv: str, cwd: Path, errors: int = subprocess.STDOUT) -> subprocess.CompletedProcess[str]:
+    """Run one of our tools in the tree; what it says of errors stands in its output, or as given."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", *argv],
@@ -80,7 +81,7 @@ def run(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         text=True,
         check=False,
     )
@@ -197,8 +198,10 @@ def test_new_suite_is_in_the_front_door(tree):
     """``nox -l`` lists its session and its faults with no edit elsewhere."""
     scaffold_suite("tally", root=tree)
 
-    bare = json.loads(run("nox", "-l", "--json", cwd=tree).stdout)
-    faults = json.loads(run("nox", "-l", "--json", "-t", "faults", cwd=tree).stdout)
+    # Without uv nox says so, where errors go.
+    listed = partial(run, "nox", "-l", "--json", cwd=tree, errors=subprocess.PIPE)
+    bare = json.loads(listed().stdout)
+    faults = json.loads(listed("-t", "faults").stdout)
 
     assert "tally" in [row["session"] for row in bare]
     assert ["faults-tally"] == [row["session"] for row in faults]
