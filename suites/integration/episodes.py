@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+import trio
 from workbench_contract.batches import BatchRequest
 from workbench_contract.episodes import (
     Episode,
@@ -20,6 +21,7 @@ from workbench_contract.episodes import (
 )
 
 from harness_core.base.evidence import tell
+from harness_core.base.slowness import patience
 from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.model import LedgerEntry
 from harness_core.doubles.turns import Rehearsal, Turn, Use, use
@@ -38,6 +40,9 @@ FINAL: Final = frozenset({"cancelled", "completed", "failed", "interrupted"})
 
 #: Of a failed test, so many histories are asked for.
 _TOLD: Final = 5
+
+#: What they may take together, on a machine with nothing else to do.
+_HISTORIES_S: Final = 5.0
 
 #: Where a session's code waits for the test, and what lets it go on.
 _GATE: Final = "go-on"
@@ -206,10 +211,14 @@ class Episodes:
         return "\n".join([*(line for line in missing if line not in failure), failure])
 
     async def tell_histories(self) -> None:
-        """Have told what Temporal has on record of the episodes that were looked at, of the last few."""
-        for seen in [*self._seen.values()][-_TOLD:]:
-            moments = await history_of(self.stack, str(seen.get("workflow_id")))
-            tell(lambda moments=moments: moments)
+        """Have told what Temporal has on record of the episodes that were looked at, of the last few.
+
+        A Temporal that hangs costs a failed test one wait, however many they are.
+        """
+        with trio.move_on_after(patience(_HISTORIES_S)):
+            for seen in [*self._seen.values()][-_TOLD:]:
+                moments = await history_of(self.stack, str(seen.get("workflow_id")))
+                tell(lambda moments=moments: moments)
 
     async def _ledger(self) -> tuple[LedgerEntry, ...]:
         return await self.stack.gateway.client.ledger(since=self._mark)
