@@ -22,6 +22,7 @@ __all__ = [
     "by_a_stack",
     "eventually",
     "factor_for_a_stack",
+    "factor_of",
     "patience_with_a_stack",
 ]
 
@@ -41,14 +42,22 @@ _factors: Final = [1]
 
 
 def factor_for_a_stack() -> int:
-    """By how much a stack that is booted now lengthens its timeouts.
+    """By how much a stack that is booted now lengthens its timeouts."""
+    _factors.append(factor_of(slowness()))
+    return _factors[-1]
+
+
+def factor_of(load: float) -> int:
+    """What a stack multiplies its timeouts by.
 
     In whole steps, of which two threads for each core make none yet: the workers of a run load the
     machine that much by themselves, the timeouts of a stack allow for it, and every test of an outage
     would wait longer.
+
+    Args:
+        load: threads that want each core.
     """
-    _factors.append(math.floor((slowness() + 1) / 2))
-    return _factors[-1]
+    return math.floor((load + 1) / 2)
 
 
 def patience_with_a_stack(seconds: float) -> float:

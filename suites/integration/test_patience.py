@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from suites.integration import patience
+from suites.integration.patience import factor_of
 
 #: Threads that want each core, and what a stack that is booted then multiplies its timeouts by.
 _LOADS: Final = ((1.0, 1), (2.0, 1), (2.9, 1), (3.0, 2), (5.0, 3), (8.0, 4))
@@ -13,14 +13,8 @@ _LOADS: Final = ((1.0, 1), (2.0, 1), (2.9, 1), (3.0, 2), (5.0, 3), (8.0, 4))
 @pytest.mark.integration_p0
 @pytest.mark.aside("tests a helper of the suite")
 @pytest.mark.parametrize(("load", "factor"), _LOADS)
-def test_the_workers_of_a_run_lengthen_no_outage(
-    load: float, factor: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_workers_of_a_run_lengthen_no_outage(load: float, factor: int) -> None:
     """Two threads for each core are a run of three workers by itself; more of them count by half."""
-    monkeypatch.setattr(patience, "slowness", lambda: load)
-    monkeypatch.setattr(patience, "_factors", [1])
-
-    found = patience.factor_for_a_stack()
+    found = factor_of(load)
 
     assert factor == found, f"at {load} threads a core expected {factor}, found {found}"
-    assert 6.0 * factor == patience.by_a_stack(6.0), "a timeout of 6 s as that stack has it"
