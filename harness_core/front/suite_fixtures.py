@@ -42,7 +42,7 @@ def give_fixtures(collector: pytest.Collector) -> None:
         suite, root = load_suite(collector.path), find_root(collector.path)
     except BadInput:
         return
-    if suite.subject is not None:
+    if _has_subject(collector.config, suite):
         subject, capable = _subject_fixtures(suite, root=root)
         _register(collector, "subject", subject, scope="session")
         _register(collector, "capable", capable, autouse=True)
@@ -68,7 +68,7 @@ def check_subjects(config: pytest.Config, folders: set[Path]) -> dict[Path, Path
     return {
         suite.folder: _subject(config, suite, root=find_root(suite.folder)).path
         for suite in map(load_suite, sorted(filter(_is_suite, folders)))
-        if suite.subject is not None
+        if _has_subject(config, suite)
     }
 
 
@@ -91,6 +91,12 @@ def _is_suite(folder: Path) -> bool:
         return folder.parent == find_root(folder) / "suites" and (folder / "suite.toml").is_file()
     except Unavailable:
         return False
+
+
+def _has_subject(config: pytest.Config, suite: Suite) -> bool:
+    """Whether this run has a subject file for it: its own, or one given where its own is a library."""
+    given = config.getoption("--subject") or ""
+    return suite.subject is not None or (suite.reads_subject_files and given.endswith(".toml"))
 
 
 def _subject(config: pytest.Config, suite: Suite, *, root: Path) -> Subject:

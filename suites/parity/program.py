@@ -76,6 +76,8 @@ class _LauncherTable(Table, frozen=True, kw_only=True):
 class _CommandsTable(Table, frozen=True):
     """``[commands]``: what follows ``argv``, with ``{fields}``; ``{words}`` is a word for each.
 
+    Tests that need a command which may be left out, and is, are not run.
+
     Attributes:
         start, start_on: launch the bottle ``{name}``, the latter on ``{backend}``.
         resume: launch the preserved bottle ``{identity}`` again.
@@ -93,18 +95,18 @@ class _CommandsTable(Table, frozen=True):
 
     start: Words
     start_on: Words
-    resume: Words
     stop: Words
     exec: Words
     agent: Words
     agent_terminal: Words
     copy: Words
-    preserve: Words
     active: Words
     cleanup: Words
-    propose: Words
-    pending: Words
-    approve: Words
+    resume: Words = ()
+    preserve: Words = ()
+    propose: Words = ()
+    pending: Words = ()
+    approve: Words = ()
 
 
 class ProgramTables(Tables, frozen=True, kw_only=True):
@@ -256,6 +258,8 @@ class _Launcher:
         Raises:
             BadInput: a field that this command does not have.
         """
+        if not template:
+            not_run("subject", f"{self._subject.path.name} leaves out a command that this needs")
         filled = list(self._argv)
         for word in template:
             if word == "{words}":

@@ -78,10 +78,12 @@ def survey(
 
 def _suite(suites: Sequence[Suite], name: str) -> Suite:
     """The suite of a name; it must have a subject and contracts."""
-    found = {each.name: each for each in suites if each.ledger is not None and each.subject}
+    found = {
+        each.name: each for each in suites if each.ledger is not None and each.reads_subject_files
+    }
     if name not in found:
         known = ", ".join(found) or "none in this tree"
-        expected = f"a suite with a ledger and a subject file: {known}"
+        expected = f"a suite with a ledger and subject files: {known}"
         raise BadInput("harness survey", key="SUITE", found=name, expected=expected)
     return found[name]
 

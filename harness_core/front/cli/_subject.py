@@ -39,7 +39,7 @@ def check(*, suite: str, file: Path, options: Sequence[str], as_json: bool, root
     from harness_core.assurance.trial import render_trial, to_json, try_capabilities
     from harness_core.system.staging import check_libraries, subject_of
 
-    found = {each.name: each for each in load_suites(root) if each.subject is not None}
+    found = {each.name: each for each in load_suites(root) if each.reads_subject_files}
     if suite not in found:
         expected = f"a suite with subject files: {', '.join(found) or 'none in this tree'}"
         raise BadInput("harness subject check", key="SUITE", found=suite, expected=expected)

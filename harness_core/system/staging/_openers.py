@@ -64,8 +64,9 @@ def subject_of(suite: Suite, given: Path | None, *, root: Path) -> Subject:
     """What a suite tests: a subject file, read as the suite reads it.
 
     Args:
-        suite: one that has a subject file of its own.
-        given: another subject file than that of its reference system.
+        suite: one that reads subject files.
+        given: another subject file than that of its reference system; there must be one where the suite
+            has none of its own.
         root: of the tree, from which suites are imported.
 
     Raises:

@@ -183,6 +183,11 @@ class Suite(_SuiteTable, frozen=True, kw_only=True):
     capabilities: tuple[Capability, ...] = ()
     optional_gates: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def reads_subject_files(self) -> bool:
+        """Whether a subject file describes products of its kind, also where its own is a library."""
+        return self.subject is not None or bool(self.tables)
+
 
 class SuiteFile(Table, frozen=True):
     """``suite.toml``, as it is written.

@@ -272,6 +272,30 @@ def test_command(make, words, status, rows):
     assert (rows > 0, rows) == (found["starts"], len(found["capabilities"]))
 
 
+def test_products_of_a_suite_whose_own_is_a_library_are_tried(make):
+    """Its subject files are read, though it has none itself."""
+    library = SUITE.replace('subject = "subject.toml"', 'tables = "keys:DemoTables"')
+    root, suite, path = make("holds", "could", suite=library)
+    keys = "from harness_core.system.subject import Tables\n\nclass DemoTables(Tables): ...\n"
+    (suite.folder / "keys.py").write_text(keys)
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "harness_core.front.cli", "subject", "check", "demo"),
+            *(str(path), "--json", f"--root={root}", "--", "-p", "no:randomly"),
+        ],
+        env=os.environ | {"CI": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 1 == done.returncode, done.stdout + done.stderr
+    found = {row["name"]: row["verdict"] for row in json.loads(done.stdout)["capabilities"]}
+    assert {"holds": "holds", "vain": "claimed in vain", "could": "could be claimed"} == {
+        name: found[name] for name in ("holds", "vain", "could")
+    }
+
+
 def test_command_without_a_suite_is_an_error_of_its_own(make):
     """Status 2 is neither of the verdicts."""
     root, _, path = make()
