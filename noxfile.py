@@ -59,10 +59,13 @@ BENCHES = ["containers", "imports", "postgres"]
 
 CORE = {
     "paths": ["harness_core/tests"],
-    "markers": "not docker and not checkers",
+    "markers": "not docker and not checkers and not slow",
     "options": ["-n", "2"],
 }
-TREE = sessions.read_tree(ROOT, own={"core": CORE}, extras=EXTRAS, benches=BENCHES)
+CORE_REST = CORE | {"markers": "not docker and not checkers and slow"}
+TREE = sessions.read_tree(
+    ROOT, own={"core": CORE, "core_rest": CORE_REST}, extras=EXTRAS, benches=BENCHES
+)
 
 
 @nox.session(tags=["fast", "static"])
@@ -124,6 +127,14 @@ def core(session):
         markers=markers.get(services, ""),
         options=CORE["options"] if services == "local" else [],
     )
+    sessions.pytest(session, words)
+
+
+@nox.session(default=False, tags=["nightly", "tests"])
+def core_rest(session):
+    """What of the harness's own tests takes seconds each: campaigns, hanging faults, new trees."""
+    sessions.install(TREE, session, extras=EXTRAS, groups=["core"])
+    words = sessions.pytest_words(TREE, session, **CORE_REST)
     sessions.pytest(session, words)
 
 

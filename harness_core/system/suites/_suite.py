@@ -36,8 +36,18 @@ __all__ = [
 #: Sessions the noxfile has of its own; a test holds this set to the noxfile.
 RESERVED = frozenset(
     {
-        *("bench", "core", "core_containers", "coverage", "docs", "examples", "explore"),
-        *("faults", "lint", "mutate", "screenshots", "staging", "survey", "types", "workflow"),
+        *("bench", "core", "core_containers", "core_rest", "coverage", "docs", "examples"),
+        *(
+            "explore",
+            "faults",
+            "lint",
+            "mutate",
+            "screenshots",
+            "staging",
+            "survey",
+            "types",
+            "workflow",
+        ),
     }
 )
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.

@@ -56,6 +56,7 @@ async def ran(words, *only, lines=None, **more):
     return store, results
 
 
+@pytest.mark.slow
 async def test_verdicts(words, index, monkeypatch):
     """Killed with its sentence, survived, not covered, hung, of import: each is what it is called."""
     monkeypatch.setattr("harness_core.assurance.mutation._campaign._START_S", 5.0)
@@ -85,6 +86,7 @@ async def test_verdicts(words, index, monkeypatch):
     store.close()
 
 
+@pytest.mark.slow
 async def test_a_campaign_is_taken_up_where_it_was_left(words, index):
     """What has a verdict is not run again; what the interruption cut off is."""
     only = [of(index, "check-left-out"), of(index, "limit-off-by-one")]
@@ -109,6 +111,7 @@ async def test_a_campaign_is_taken_up_where_it_was_left(words, index):
         await ran(words, only[0], resume=True)
 
 
+@pytest.mark.slow
 async def test_shards_make_up_the_whole(words):
     """Each mutant is in one of them, and the merged file has all; another campaign's is refused."""
     stores = []
@@ -132,6 +135,7 @@ async def test_shards_make_up_the_whole(words):
         store.close()
 
 
+@pytest.mark.slow
 async def test_code_that_changed_under_a_campaign_gives_no_verdict(words, index, monkeypatch):
     """The agent finds another file than the index was made of, and what its tests say is not used."""
     from harness_core.assurance.mutation import _campaign
@@ -188,6 +192,7 @@ def test_starts():
 """
 
 
+@pytest.mark.slow
 async def test_a_product_that_does_not_start_is_judged_by_the_tests_that_start_it(words, index):
     """Fixtures raise, which is no assertion; a body that starts it says what is wrong."""
     path = words.suite.folder / "test_words.py"
@@ -217,6 +222,7 @@ def test_refused_once():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [True, False])
 async def test_a_kill_that_does_not_return_is_none(words, index, monkeypatch, again):
     """A test that took much longer than without the mutant is run once more."""
@@ -394,6 +400,7 @@ def test_reports_for_machines_have_every_mutant(words, index):
     store.close()
 
 
+@pytest.mark.slow
 async def test_workers_of_xdist_name_their_own_tests(words):
     """Each worker has a hub, which its product finds though the environment was cleaned."""
     path = words.suite.folder / "suite.toml"
@@ -467,6 +474,7 @@ while line := sys.stdin.readline():
 """
 
 
+@pytest.mark.slow
 async def test_mutants_live_in_a_fork_server(words, monkeypatch):
     """It starts with an empty environment and isolated; its jobs are covered, and are the mutant."""
     (words.code / "words_main.py").write_text(WARM)

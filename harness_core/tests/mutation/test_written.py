@@ -123,6 +123,7 @@ async def test_what_does_not_fit_is_told_before_anything_is_run(words, file_of):
     assert not [line for line in said if "run" in line]
 
 
+@pytest.mark.slow
 async def test_they_are_judged_as_the_others(words, file_of):
     """Killed, survived, not covered and stillborn; the results lie beside those of other campaigns."""
     path = file_of(

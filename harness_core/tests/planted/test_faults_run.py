@@ -192,6 +192,7 @@ def verdicts(tmp_path_factory):
     return {result.fault.id: result for result in results}, hung
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("id_", "tests", "verdict", "detail"), CASES, ids=[c[0] for c in CASES])
 def test_verdict(verdicts, id_, tests, verdict, detail):
     """Only a failed assertion in the test's own body kills; a pass survives; the rest is neither."""
@@ -210,6 +211,7 @@ def test_id_without_row_stands_for_every_row(verdicts):
     assert ["suites/demo/test_demo.py::test_rows[one]"] == one
 
 
+@pytest.mark.slow
 def test_hung_fault_leaves_no_process(verdicts):
     """What a test started before its run was ended by the time limit is gone."""
     assert not verdicts[1].exists()

@@ -485,7 +485,9 @@ def test_fails(): assert False
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.slow)], ids=["alone", "xdist"]
+)
 def test_a_run_for_money_begins_with_its_budget(inner, workers):
     """Its limit and who set it, the tests chosen, and what they would have cost offline.
 

@@ -121,7 +121,7 @@ def views(keys):
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_every_view_opens_without_a_complaint(everything, look, scheme, evidence):
     """No error in the console, nothing asked of any network, and no axe rule broken that is serious."""
     from axe_playwright_python.sync_playwright import Axe

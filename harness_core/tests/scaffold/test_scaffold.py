@@ -95,6 +95,7 @@ def test_scaffolded_suite_is_green(tree, installed):
     assert "6 passed" in result.stdout
 
 
+@pytest.mark.slow
 def test_scaffolded_suite_of_several_processes_is_green(tree, several):
     """So do those of three processes, whose keepers are taken away and given back."""
     result = run("pytest", "suites/tally", "-q", "-p", "no:cacheprovider", cwd=tree)
@@ -159,6 +160,7 @@ async def test_scaffolded_fault_is_killed(tree, installed):
     assert Verdict.KILLED == result.verdict, result.tests
 
 
+@pytest.mark.slow
 async def test_faults_of_several_processes_are_killed(tree, several):
     """One of them is a keeper that is left out."""
     (suite,) = load_suites(tree)

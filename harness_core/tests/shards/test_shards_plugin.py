@@ -64,6 +64,7 @@ def run_shard(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "select"),
     [("0", []), ("2", ["-m", "not slow"]), ("0", ["-k", "same or rows", "sub"])],
