@@ -30,15 +30,48 @@ _AT_ONCE = 4
 
 @pytest.mark.covers("INT-002")
 @pytest.mark.integration_p0
-async def test_int_002_agents_run_on_the_worker_only(breakable):
-    """An agent's code is a process below the worker; without a worker it runs nowhere and fails.
+async def test_int_002_agents_run_on_the_worker_only(episodes):
+    """An agent's code is a process below the worker, and the controller executes nothing.
 
     The model provider is a stand-in: the gateway does the agent's turns, in which it writes and
     executes.
     """
-    await nothing_executes_on_the_controller(breakable)
-    await runs_on_the_worker(breakable)
-    await runs_nowhere_without_a_worker(breakable)
+    await nothing_executes_on_the_controller(episodes)
+    await runs_on_the_worker(episodes)
+
+
+@pytest.mark.covers("INT-002")
+@pytest.mark.integration_p0
+@pytest.mark.slow
+async def test_int_002_without_a_worker_code_runs_nowhere(breakable):
+    """With the worker away an episode that executes fails and says why; nothing was executed.
+
+    The model provider is a stand-in: the gateway does the agent's turn.
+    """
+    episodes = breakable
+    token = new_token()
+    gate = f"touch ran-{token}; until [ -e go-on ]; do sleep 0.05; done & sleep 1; : {token}"
+    await episodes.rehearse(token, use("execute", command=gate, timeout_s=5))
+    async with episodes.stack.outage("worker", "kill"):
+        accepted = await episodes.submit(token)
+        identity = accepted["episode_id"]
+
+        async def final() -> dict[str, object] | None:
+            for service in CONTROLLER:
+                runs = await is_running(episodes.stack, service, token)
+                assert not runs, f"{service} runs agents' code when the worker is away"
+            found = await episodes.get(identity)
+            return found if found["status"] in FINAL else None
+
+        ended = await eventually(final, seconds=EPISODE_S, expected=f"episode {identity} to end")
+        assert "failed" == ended["status"], f"expected it to fail without a worker, found {ended}"
+        assert ended["reason"], f"it fails and does not say why: {ended}"
+    files = await episodes.session(accepted["session_id"]).files()
+    assert f"ran-{token}" not in files, "the code ran after its episode had failed"
+    events = await episodes.events(identity)
+    # Looking at the files just now was a call as well.
+    recorded = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
+    assert not recorded, f"a call that was not carried out is recorded: {recorded}"
 
 
 @pytest.mark.covers("INT-002")
@@ -129,33 +162,6 @@ async def no_secret_was_there(episodes: Episodes, session: str) -> None:
     } | {urlsplit(episodes.stack.access.database_url).netloc}
     leaked = [value for value in secrets if len(value) > 8 and value in environment]
     assert not leaked, f"the code has {len(leaked)} secrets of the controller"
-
-
-async def runs_nowhere_without_a_worker(episodes: Episodes) -> None:
-    """With the worker away an episode that executes fails and says why; nothing was executed."""
-    token = new_token()
-    gate = f"touch ran-{token}; until [ -e go-on ]; do sleep 0.05; done & sleep 1; : {token}"
-    await episodes.rehearse(token, use("execute", command=gate, timeout_s=5))
-    async with episodes.stack.outage("worker", "kill"):
-        accepted = await episodes.submit(token)
-        identity = accepted["episode_id"]
-
-        async def final() -> dict[str, object] | None:
-            for service in CONTROLLER:
-                runs = await is_running(episodes.stack, service, token)
-                assert not runs, f"{service} runs agents' code when the worker is away"
-            found = await episodes.get(identity)
-            return found if found["status"] in FINAL else None
-
-        ended = await eventually(final, seconds=EPISODE_S, expected=f"episode {identity} to end")
-        assert "failed" == ended["status"], f"expected it to fail without a worker, found {ended}"
-        assert ended["reason"], f"it fails and does not say why: {ended}"
-    files = await episodes.session(accepted["session_id"]).files()
-    assert f"ran-{token}" not in files, "the code ran after its episode had failed"
-    events = await episodes.events(identity)
-    # Looking at the files just now was a call as well.
-    recorded = [event for event in calls(events, "tool_call") if token in str(event["payload"])]
-    assert not recorded, f"a call that was not carried out is recorded: {recorded}"
 
 
 async def nothing_executes_on_the_controller(episodes: Episodes) -> None:
