@@ -11,6 +11,7 @@ nox -s coverage                     what all tests execute of the harness (-- e2
 nox -s faults -- e2e                plant the faults of a suite, each must turn its tests red
 nox -s e2e -- --services container  ... with its servers in containers (nox -t docker: all such)
 nox -s examples                     small projects of strangers, from a wheel, each in its environment
+nox -t pythons                      the examples on each Python that is supported and here
 nox -s survey -- daemon --subject A.toml --subject B.toml   contracts x products, in one table
 nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
 nox -s docs                         build docs/ as a site, strictly, and run its code
@@ -46,6 +47,8 @@ EXTRAS = [
     "s3",
     "stack",
     "temporal",
+    "valkey",
+    "nats",
     "mutation",
     "dask",
     "explore",
@@ -54,8 +57,11 @@ EXTRAS = [
 
 EXAMPLES = sorted(path.parent for path in ROOT.glob("examples/*/pyproject.toml"))
 
+#: Those that are supported; which are not on this machine is said.
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
 #: Benchmarks of the harness itself; a suite's has another name.
-BENCHES = ["containers", "imports", "postgres"]
+BENCHES = ["containers", "imports", "postgres", "strangers"]
 
 CORE = {
     "paths": ["harness_core/tests"],
@@ -77,7 +83,13 @@ def lint(session):
     session.run("ruff", "format", "--check")
     # Reference systems are products: formatted as they like, held to a basic set of rules.
     basic = ["--isolated", "--select=E4,E7,E9,F,B,UP", "--target-version=py311"]
-    for pattern in ("examples", "suites/*/foreign", "suites/*/reference-system", "roster"):
+    for pattern in (
+        "benchmarks/strangers",
+        "examples",
+        "suites/*/foreign",
+        "suites/*/reference-system",
+        "roster",
+    ):
         for folder in ROOT.glob(pattern):
             session.run("ruff", "check", *basic, str(folder))
     session.run("lint-imports")
@@ -155,7 +167,7 @@ def examples(session):
 
 
 def example_session(folder):
-    """Make the nox session that runs one example, copied to where nothing of this tree is."""
+    """Make the nox sessions that run one example, copied to where nothing of this tree is."""
 
     def run(session):
         with tempfile.TemporaryDirectory(prefix=f"{folder.name}-") as place:
@@ -177,6 +189,8 @@ def example_session(folder):
     run.__doc__ = f"The example {folder.name} alone, by pytest -n 4."
     name = f"examples-{folder.name}"
     nox.session(run, name=name, tags=["examples", "tests"], default=False, reuse_venv=False)
+    also = {"name": f"pythons-{folder.name}", "python": PYTHONS, "tags": ["pythons"]}
+    nox.session(run, **also, default=False, reuse_venv=False)
 
 
 @nox.session(default=False, tags=["docker", "tests"])

@@ -9,12 +9,14 @@ from pathlib import Path
 from benchmarks._containers import bench_containers
 from benchmarks._imports import bench_imports
 from benchmarks._postgres import bench_postgres
+from benchmarks._strangers import bench_strangers
 from harness_core.base.evidence import open_evidence, story_text
 
 SUBJECTS = {
     "containers": bench_containers,
     "imports": bench_imports,
     "postgres": bench_postgres,
+    "strangers": bench_strangers,
 }
 
 #: What needs no container engine.

@@ -28,6 +28,7 @@ class Table:
         self.ours = ours
         self.samples_s: dict[str, list[float]] = {name: [] for name in contenders}
         self.reasons: dict[str, str] = {}
+        self.left_out: dict[str, str] = {}
 
     @contextmanager
     def measure(self, contender: str) -> Iterator[None]:
@@ -44,11 +45,17 @@ class Table:
         """Record why a contender could not be measured."""
         self.reasons[contender] = reason
 
+    def leave_out(self, contender: str, reason: str) -> None:
+        """Record why a contender is not run here, which is no failure."""
+        self.left_out[contender] = reason
+
     @property
     def failures(self) -> tuple[str, ...]:
         """Contenders that failed once, or were never measured."""
         return tuple(
-            name for name, samples in self.samples_s.items() if name in self.reasons or not samples
+            name
+            for name, samples in self.samples_s.items()
+            if name in self.reasons or not (samples or name in self.left_out)
         )
 
     def plot(self) -> Plot:
@@ -68,6 +75,9 @@ class Table:
         ]
         own = self.samples_s[self.ours]
         for name, samples in self.samples_s.items():
+            if name in self.left_out:
+                lines.append(f"  {name:{width}}  not run: {self.left_out[name]}")
+                continue
             if not samples:
                 lines.append(f"  {name:{width}}  not measured: {self.reasons.get(name, 'no run')}")
                 continue
