@@ -251,6 +251,8 @@ class Job:
             "TMPDIR": str(self._work / "temp"),
             "CI": "true",
             "GITHUB_ACTIONS": "true",
+            "GITHUB_REPOSITORY": "owner/name",
+            "GITHUB_SERVER_URL": "https://repository.test",
             "GITHUB_WORKSPACE": str(self._workspace),
             "RUNNER_TEMP": str(self._work / "temp"),
             **{name: str(path) for name, path in files.items()},
