@@ -60,7 +60,9 @@ def gateway_parser() -> argparse.ArgumentParser:
     """What the process understands; `harness gateway` hands it all of its words."""
     parser = argparse.ArgumentParser(
         prog="python -m harness_core.doubles.model",
-        description="Serve the Anthropic Messages API on 127.0.0.1 for systems under test.",
+        description="Serve the APIs of models' providers on 127.0.0.1 for systems under test: "
+        "Anthropic's Messages (/v1/messages), OpenAI's Chat Completions (/v1/chat/completions), "
+        "Responses (/v1/responses) and embeddings (/v1/embeddings).",
         epilog=(
             f"{KEY_VARIABLE} and {TOKEN_VARIABLE} set the key that callers present and the token of"
             " the control API; without them both are made up and printed in the ready line."

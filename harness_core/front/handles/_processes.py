@@ -6,7 +6,7 @@ import dataclasses
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from harness_core.base.bridge import View, in_sync
+from harness_core.base.bridge import View, at_home, blocking, in_sync
 from harness_core.base.errors import BadInput
 from harness_core.base.evidence import Evidence
 from harness_core.base.reading import did_you_mean
@@ -41,7 +41,8 @@ class Processes:
         systems: where an outage finds them.
         lasting: they outlive tests.
         tables: those that have a name.
-        fixtures: what those give that a table names: what it has of attributes and ``environment``.
+        fixture: gives one that a table names, by its name: what it has of attributes and
+            ``environment``; called in a thread, once for each. ``None`` where none can be given.
         home: where they start, and what paths are relative to.
     """
 
@@ -54,7 +55,7 @@ class Processes:
         systems: Systems,
         lasting: bool,
         tables: Mapping[str, ProcessTable],
-        fixtures: Mapping[str, Any],
+        fixture: Callable[[str], Any] | None,
         home: Path,
     ) -> None:
         self.loop = keeper.loop
@@ -64,9 +65,11 @@ class Processes:
         self._systems = systems
         self._lasting = lasting
         self._tables = tables
-        self._fixtures = fixtures
+        self._fixture = fixture
+        self._fixtures: dict[str, Any] = {}
         self._home = home
         self._started: list[Process] = []
+        self._deaths: list[str] | None = None
 
     @property
     def sync(self) -> SyncProcesses:
@@ -109,11 +112,28 @@ class Processes:
         given |= {"ready_s": ready_s, "stop_s": stop_s}
         changes = {key: value for key, value in given.items() if value}
         table = msgspec.structs.replace(table, env={**table.env, **(env or {})}, **changes)
+        await self._boot(table)
         name = self._free(name or (what if isinstance(what, str) else _program(table.argv)))
         return await self._keeper.enter(self._opened(name, table))
 
+    @at_home
+    async def _boot(self, table: ProcessTable) -> None:
+        """What it names of fixtures, and no more."""
+        for name in sorted(table.needs - self._fixtures.keys()):
+            if self._fixture is not None:
+                self._fixtures[name] = await blocking(self._fixture, name)
+
+    @at_home
+    async def end(self) -> None:
+        """Stop all of them, before what they use goes; who died by himself is known for good."""
+        self._deaths = await self._died()
+        await self._keeper.leave()
+
     async def deaths(self) -> list[str]:
         """Those that died by themselves, each in a sentence."""
+        return await self._died() if self._deaths is None else self._deaths
+
+    async def _died(self) -> list[str]:
         return [death for each in self._started for death in await each.deaths()]
 
     def _table(self, what: str | Sequence[str | os.PathLike[str]]) -> ProcessTable:
@@ -266,7 +286,7 @@ async def open_processes(  # noqa: PLR0913 - of the fixtures, all named
     systems: Systems,
     lasting: bool,
     tables: Mapping[str, ProcessTable],
-    fixtures: Mapping[str, Any],
+    fixture: Callable[[str], Any] | None,
     home: Path,
 ) -> AsyncIterator[Processes]:
     """Processes for the block; see :class:`Processes`."""
@@ -278,6 +298,6 @@ async def open_processes(  # noqa: PLR0913 - of the fixtures, all named
             systems=systems,
             lasting=lasting,
             tables=tables,
-            fixtures=fixtures,
+            fixture=fixture,
             home=home,
         )

@@ -208,11 +208,13 @@ def test_sweep_says_what_it_did(harness, tmp_path):
 
 
 def test_gateway_has_its_own_options(harness):
-    """Options after ``gateway`` are the gateway's."""
+    """Options after ``gateway`` are the gateway's; its help names every path that it answers."""
     result = harness("gateway", "--help")
 
     assert result.returncode == 0
     assert "--budget-usd" in result.stdout
+    served = ("/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/embeddings")
+    assert [] == [path for path in served if path not in result.stdout]
 
 
 def test_ci_plan_prints_a_matrix_on_one_line(harness, tree):
