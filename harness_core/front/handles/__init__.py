@@ -6,6 +6,7 @@ Each is imported when it is first asked for, since each needs an extra of its ow
   that a file names.
 - ``_processes.py``: starts processes; ``_process.py``: one of them; ``_keeper.py``: holds them.
 - ``_stack.py``: the services of a compose file. ``_s3.py``: a bucket. ``_temporal.py``: a task queue.
+- ``_valkey.py``: keys. ``_nats.py``: messages and streams.
 - ``_model.py``: a model. ``_mail.py``: mails that went out. ``_clock.py``: the time of day.
 - ``_ports.py``: leases of ports. ``_outage.py``: what is away for a block.
 - ``_systems.py``: what fixtures run at the moment.
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
     from harness_core.front.handles._mail import Mailbox, SyncMailbox
     from harness_core.front.handles._model import ModelGateway, SyncModelGateway
+    from harness_core.front.handles._nats import Nats, SyncNats, open_subjects
     from harness_core.front.handles._outage import How, Outage, Outages
     from harness_core.front.handles._ports import Ports
     from harness_core.front.handles._process import Process, SyncProcess
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from harness_core.front.handles._stack import Stack, SyncStack
     from harness_core.front.handles._systems import Systems
     from harness_core.front.handles._temporal import Temporal
+    from harness_core.front.handles._valkey import SyncValkey, Valkey, open_keys
 
 __all__ = [
     "Clock",
@@ -43,6 +46,7 @@ __all__ = [
     "How",
     "Mailbox",
     "ModelGateway",
+    "Nats",
     "Outage",
     "Outages",
     "Ports",
@@ -53,16 +57,21 @@ __all__ = [
     "SyncDatabase",
     "SyncMailbox",
     "SyncModelGateway",
+    "SyncNats",
     "SyncProcess",
     "SyncProcesses",
     "SyncS3Bucket",
     "SyncStack",
+    "SyncValkey",
     "Systems",
     "Template",
     "Temporal",
+    "Valkey",
     "open_bucket",
     "open_databases",
+    "open_keys",
     "open_processes",
+    "open_subjects",
 ]
 
 #: Name → the module that has it.
@@ -73,6 +82,7 @@ _HOMES: Final = {
     "How": "_outage",
     "Mailbox": "_mail",
     "ModelGateway": "_model",
+    "Nats": "_nats",
     "Outage": "_outage",
     "Outages": "_outage",
     "Ports": "_ports",
@@ -83,16 +93,21 @@ _HOMES: Final = {
     "SyncDatabase": "_database",
     "SyncMailbox": "_mail",
     "SyncModelGateway": "_model",
+    "SyncNats": "_nats",
     "SyncProcess": "_process",
     "SyncProcesses": "_processes",
     "SyncS3Bucket": "_s3",
     "SyncStack": "_stack",
+    "SyncValkey": "_valkey",
     "Systems": "_systems",
     "Template": "_database",
     "Temporal": "_temporal",
+    "Valkey": "_valkey",
     "open_bucket": "_s3",
     "open_databases": "_database",
+    "open_keys": "_valkey",
     "open_processes": "_processes",
+    "open_subjects": "_nats",
 }
 
 

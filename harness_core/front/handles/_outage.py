@@ -59,7 +59,7 @@ class Outages:
         self._systems = systems
 
     def __call__(self, name: str, how: How = "stop") -> Outage:
-        """Of a service of ``stack``, a ``process``, or ``postgres``, ``s3``, ``temporal``, ``model``.
+        """Of a service of ``stack``, a ``process``, or ``postgres``, ``s3``, ``temporal``, ``valkey``, ``nats``, ``model``.
 
         It is given back whatever happens in the block; then the block ends when all of its system
         serves again.

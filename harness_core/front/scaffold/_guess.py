@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,16 +17,13 @@ _SERVERS: Final[Mapping[str, str]] = {
     "minio": "s3",
     "temporal": "temporal",
     "auto-setup": "temporal",
-}
-
-#: Image → the command line of the same program, where this machine has it.
-_PROGRAMS: Final[Mapping[str, Sequence[str]]] = {
-    "redis": ("redis-server", "--bind", "{host}", "--port", "{port}"),
-    "valkey": ("valkey-server", "--bind", "{host}", "--port", "{port}"),
+    "redis": "valkey",
+    "valkey": "valkey",
+    "nats": "nats",
 }
 
 #: Those of the servers that an extra of the same name brings; ``stack`` brings the others.
-EXTRAS: Final = frozenset({"s3", "temporal"})
+EXTRAS: Final = frozenset({"nats", "s3", "temporal", "valkey"})
 
 _PORT: Final = re.compile(r"(?::|^)(\d+)(?:/tcp)?$")
 
@@ -75,8 +72,6 @@ def _guess(
     image = str(body.get("image", "")).rpartition("/")[2].partition(":")[0]
     if "build" not in body and image in _SERVERS:
         return {"service": _SERVERS[image]}
-    if "build" not in body and image in _PROGRAMS:
-        return {"command": list(_PROGRAMS[image])}
     context = _context(body)
     words = _words(body.get("entrypoint")) + _words(body.get("command"))
     if not words and context is not None:

@@ -23,12 +23,23 @@ OFFERED: Final[Mapping[str, tuple[str, ...]]] = {
     "model_gateway": ("url", "api_key"),
     "s3_bucket": ("name", "endpoint", "access_key", "secret_key", "region"),
     "temporal": ("address", "namespace", "task_queue"),
+    "valkey": ("url", "host", "port"),
+    "nats": ("url", "address"),
 }
 
 
 #: Fixtures that have variables for a process.
 _Fixture = Annotated[
-    Literal["clock", "database", "mailbox", "model_gateway", "s3_bucket", "temporal"],
+    Literal[
+        "clock",
+        "database",
+        "mailbox",
+        "model_gateway",
+        "s3_bucket",
+        "temporal",
+        "valkey",
+        "nats",
+    ],
     Meta(description=f"one of clock, {', '.join(OFFERED)}"),
 ]
 
@@ -62,7 +73,8 @@ class ProcessTable(Table, frozen=True):
         env: variables, besides those that pytest has.
         fixtures: those whose variables it has too: ``database`` (``DATABASE_URL``), ``s3_bucket``
             (``AWS_ENDPOINT_URL`` and so on, ``S3_BUCKET``), ``mailbox`` (``SMTP_HOST`` …), ``model_gateway``
-            (``ANTHROPIC_BASE_URL``, ``OPENAI_BASE_URL`` …), ``temporal`` (``TEMPORAL_ADDRESS`` …), ``clock``.
+            (``ANTHROPIC_BASE_URL``, ``OPENAI_BASE_URL`` …), ``temporal`` (``TEMPORAL_ADDRESS`` …), ``valkey``
+            (``REDIS_URL``, ``VALKEY_URL``), ``nats`` (``NATS_URL``), ``clock``.
         cwd: where it starts; the folder of the file when left out.
         health: a path that answers 200 when it serves; left out, listening on its port is enough.
         line: a text that it writes when it is ready, for one without a port.

@@ -60,6 +60,8 @@ _RECIPES: Final[Mapping[str, _Recipe]] = {
     "python": _Recipe(parent="base"),
     "s3": _Recipe(parent="python"),
     "temporal": _Recipe(parent="python"),
+    "valkey": _Recipe(parent="python"),
+    "nats": _Recipe(parent="python"),
 }
 
 IMAGE_NAMES: Final = tuple(_RECIPES)

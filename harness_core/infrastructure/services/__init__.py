@@ -1,6 +1,6 @@
 """Disposable servers: one protocol, several providers, one conformance check.
 
-PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised child), *container*
+PostgreSQL, S3, Temporal, Valkey and NATS, each *local* (a server of our own as a supervised child), *container*
 (an image, by testcontainers) or *external* (others look after it).
 
 - ``_service.py``: what every service can do (start, stop, kill, pause, resume), its address and place.
@@ -12,6 +12,8 @@ PostgreSQL, S3 and Temporal, each *local* (a server of our own as a supervised c
 - ``_s3.py``: S3; ``_s3_client.py``, ``_s3_url.py``: boto3's client of a server, and an address;
   ``_s3_objects.py``: what lies in a bucket; ``_s3_sweep.py``: what a dead run left elsewhere.
 - ``_temporal.py``: Temporal; ``_temporal_cli.py``: one question by its command line.
+- ``_valkey.py``: Valkey; ``_valkey_client.py``: one command. ``_nats.py``: NATS; ``_nats_client.py``: a
+  connection.
 - ``_postgres.py``: PostgreSQL; ``_postgres_local.py``: as a process of this machine.
 - ``_postgres_settings.py``: what our PostgreSQL servers are set to.
 - ``_postgres_protocol.py``: enough of its protocol to know that a server answers.
@@ -30,6 +32,12 @@ from harness_core.base.machine import (
     usable_binaries,
 )
 from harness_core.infrastructure.services._images import SERVER_IMAGES
+from harness_core.infrastructure.services._nats import NATS_ADDRESS_VARIABLE, NatsService, open_nats
+from harness_core.infrastructure.services._nats_client import (
+    NatsMessage,
+    NatsRefusedError,
+    open_nats_connection,
+)
 from harness_core.infrastructure.services._postgres import (
     PostgresService,
     open_postgres,
@@ -56,14 +64,26 @@ from harness_core.infrastructure.services._temporal import (
     TemporalService,
     open_temporal,
 )
+from harness_core.infrastructure.services._valkey import (
+    VALKEY_URL_VARIABLE,
+    ValkeyService,
+    open_valkey,
+)
+from harness_core.infrastructure.services._valkey_client import Reply, ValkeyRefusedError
 
 __all__ = [
+    "NATS_ADDRESS_VARIABLE",
     "S3_URL_VARIABLE",
     "SERVER_IMAGES",
     "TEMPORAL_ADDRESS_VARIABLE",
+    "VALKEY_URL_VARIABLE",
+    "NatsMessage",
+    "NatsRefusedError",
+    "NatsService",
     "Place",
     "PostgresBinaries",
     "PostgresService",
+    "Reply",
     "S3Object",
     "S3RefusedError",
     "S3Service",
@@ -71,15 +91,20 @@ __all__ = [
     "S3Url",
     "Service",
     "TemporalService",
+    "ValkeyRefusedError",
+    "ValkeyService",
     "external_address",
     "fetch_object",
     "find_postgres_binaries",
     "list_objects",
     "make_bucket",
     "name_bucket",
+    "open_nats",
+    "open_nats_connection",
     "open_postgres",
     "open_s3",
     "open_temporal",
+    "open_valkey",
     "parse_postgres_url",
     "parse_s3_url",
     "postgres_answers",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from harness_core.base import limits
 from harness_core.base.bridge import blocking
@@ -30,9 +30,11 @@ from harness_core.infrastructure.services import (
     SERVER_IMAGES,
     S3Url,
     make_bucket,
+    open_nats,
     open_postgres,
     open_s3,
     open_temporal,
+    open_valkey,
 )
 from harness_core.ports import tcp_accepts
 from harness_core.system.compose._compose import Compose, ComposeService
@@ -138,23 +140,18 @@ class DockerDriver(Driver):
 
     def _probe(self, service: ComposeService, address: str) -> Callable[[], Awaitable[str]]:
         kind = service.recipe.service
-        if kind == "postgres":
-            url = database_url(address, service)
-            return partial(
-                _reached,
-                lambda: open_postgres(
-                    self._run, evidence=self._evidence, provider="external", url=url
-                ),
-            )
         if kind == "s3":
             return partial(self._s3_serves, service, address)
-        if kind == "temporal":
-            return partial(
-                _reached,
-                lambda: open_temporal(
-                    self._run, evidence=self._evidence, provider="external", address=address
-                ),
-            )
+        places: Mapping[str, tuple[Callable[..., Any], dict[str, str]]] = {
+            "postgres": (open_postgres, {"url": database_url(address, service)}),
+            "temporal": (open_temporal, {"address": address}),
+            "valkey": (open_valkey, {"url": f"redis://{address}"}),
+            "nats": (open_nats, {"address": address}),
+        }
+        if kind in places:
+            opener, place = places[kind]
+            there = {"evidence": self._evidence, "provider": "external", **place}
+            return partial(_reached, partial(opener, self._run, **there))
         if service.recipe.health:
             return partial(
                 healthy, HttpClient(f"http://{address}", name=service.name), service.recipe.health

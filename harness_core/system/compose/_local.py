@@ -19,9 +19,11 @@ from harness_core.doubles.http import HttpClient
 from harness_core.infrastructure.databases import Database
 from harness_core.infrastructure.services import (
     PostgresService,
+    open_nats,
     open_postgres,
     open_s3,
     open_temporal,
+    open_valkey,
 )
 from harness_core.ports import PortLease, Stage
 from harness_core.system.compose._compose import ComposeService
@@ -39,9 +41,11 @@ from harness_core.system.parts import (
     ProcessPlan,
     ServerPart,
     healthy,
+    nats_part,
     postgres_part,
     s3_part,
     temporal_part,
+    valkey_part,
 )
 
 __all__ = ["LocalDriver"]
@@ -64,6 +68,8 @@ class LocalDriver(Driver):
             "recorder": self.recorder,
             "s3": self._s3,
             "temporal": self._temporal,
+            "valkey": self._valkey,
+            "nats": self._nats,
         }
         self._parts = {
             name: makers[service.recipe.service](service)
@@ -201,6 +207,28 @@ class LocalDriver(Driver):
             address=self._options.urls["temporal"] if provider == "external" else None,
         )
         return temporal_part(service.name, self._run, evidence=evidence, opener=opener)
+
+    def _valkey(self, service: ComposeService) -> Part:
+        evidence, provider = self._evidence, self._options.services
+        opener = partial(
+            open_valkey,
+            self._run,
+            evidence=evidence,
+            provider=provider,
+            url=self._options.urls["valkey"] if provider == "external" else None,
+        )
+        return valkey_part(service.name, self._run, evidence=evidence, opener=opener)
+
+    def _nats(self, service: ComposeService) -> Part:
+        evidence, provider = self._evidence, self._options.services
+        opener = partial(
+            open_nats,
+            self._run,
+            evidence=evidence,
+            provider=provider,
+            address=self._options.urls["nats"] if provider == "external" else None,
+        )
+        return nats_part(service.name, self._run, evidence=evidence, opener=opener)
 
 
 def _ports(service: ComposeService) -> tuple[int, ...]:

@@ -29,9 +29,11 @@ KINDS: Final[Mapping[str, int]] = {
     "recorder": 3000,
     "s3": 9000,
     "temporal": 7233,
+    "valkey": 6379,
+    "nats": 4222,
 }
 _Kind = Annotated[
-    Literal["gateway", "postgres", "recorder", "s3", "temporal", ""],
+    Literal["gateway", "postgres", "recorder", "s3", "temporal", "valkey", "nats", ""],
     Meta(description=f"one of {', '.join(KINDS)}"),
 ]
 
@@ -69,8 +71,8 @@ class Recipe(Table, frozen=True):
         command: its command line. ``{bin}``: the folder of the system's commands; ``{host}``, ``{port}``:
             where it listens; ``{data}``: a directory of the service in this run, kept over its
             restarts; ``{here}``: the folder of the compose file.
-        service: what the harness provides in its place: ``postgres``, ``s3``, ``temporal`` (as
-            ``--services`` says), ``gateway`` (the model gateway), ``recorder`` (a third party's HTTP
+        service: what the harness provides in its place: ``postgres``, ``s3``, ``temporal``,
+            ``valkey``, ``nats`` (as ``--services`` says), ``gateway`` (the model gateway), ``recorder`` (a third party's HTTP
             API); left out when there is a command.
         health: a path that answers 200 when it serves; left out, listening is enough.
         once: it runs once and is to end with status 0; so is everything that is awaited as

@@ -18,7 +18,14 @@ from harness_core.system.parts._part import Part, State
 from harness_core.system.parts._parts import OUTAGES, Booted, Parts, open_booted, open_parts
 from harness_core.system.parts._probe import healthy
 from harness_core.system.parts._process_part import ProcessPart, ProcessPlan, StartChild
-from harness_core.system.parts._provided import postgres_part, recorder_part, s3_part, temporal_part
+from harness_core.system.parts._provided import (
+    nats_part,
+    postgres_part,
+    recorder_part,
+    s3_part,
+    temporal_part,
+    valkey_part,
+)
 from harness_core.system.parts._server_part import ServerPart
 
 __all__ = [
@@ -37,10 +44,12 @@ __all__ = [
     "bottom_up",
     "check_order",
     "healthy",
+    "nats_part",
     "open_booted",
     "open_parts",
     "postgres_part",
     "recorder_part",
     "s3_part",
     "temporal_part",
+    "valkey_part",
 ]

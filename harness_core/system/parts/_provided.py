@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from harness_core.doubles.http import Answer, Recorder, Rule, open_recorder
 from harness_core.infrastructure.services import (
+    NatsService,
     PostgresService,
     S3Service,
     TemporalService,
+    ValkeyService,
+    open_nats,
     open_postgres,
     open_s3,
     open_temporal,
+    open_valkey,
     postgres_answers,
 )
 from harness_core.ports import PortLease
@@ -25,7 +29,14 @@ if TYPE_CHECKING:
     from harness_core.base.evidence import Evidence
     from harness_core.process import Run
 
-__all__ = ["postgres_part", "recorder_part", "s3_part", "temporal_part"]
+__all__ = [
+    "nats_part",
+    "postgres_part",
+    "recorder_part",
+    "s3_part",
+    "temporal_part",
+    "valkey_part",
+]
 
 
 def postgres_part(
@@ -92,6 +103,44 @@ def temporal_part(
         kind="temporal",
         opener=opener or partial(open_temporal, run, evidence=evidence),
         probe=TemporalService.answers,
+        evidence=evidence,
+    )
+
+
+def valkey_part(
+    name: str,
+    run: Run,
+    *,
+    evidence: Evidence,
+    opener: Callable[[], AbstractAsyncContextManager[ValkeyService]] | None = None,
+) -> ServerPart[ValkeyService]:
+    """A Valkey server, without a key."""
+
+    async def probe(server: ValkeyService) -> object:
+        return await server.command("PING")
+
+    return ServerPart(
+        name,
+        kind="valkey",
+        opener=opener or partial(open_valkey, run, evidence=evidence),
+        probe=probe,
+        evidence=evidence,
+    )
+
+
+def nats_part(
+    name: str,
+    run: Run,
+    *,
+    evidence: Evidence,
+    opener: Callable[[], AbstractAsyncContextManager[NatsService]] | None = None,
+) -> ServerPart[NatsService]:
+    """A NATS server with JetStream, without a stream."""
+    return ServerPart(
+        name,
+        kind="nats",
+        opener=opener or partial(open_nats, run, evidence=evidence),
+        probe=NatsService.streams,
         evidence=evidence,
     )
 

@@ -1,4 +1,4 @@
-"""A part that is a server of the harness: PostgreSQL, S3 or Temporal, by one of its providers."""
+"""A part that is a server of the harness: PostgreSQL, S3, Temporal, Valkey or NATS, by one of its providers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ServerPart(HeldPart[S]):
 
     Args:
         name: unique in its system.
-        kind: which server: ``postgres``, ``s3`` or ``temporal``; also the name of its log.
+        kind: which server: ``postgres``, ``s3``, ``temporal``, ``valkey`` or ``nats``; also the name of its log.
         opener: opens it; entered once, when it is first started, and left at the end.
         prepare: what a fresh server is given before it serves.
         probe: one round trip.

@@ -90,6 +90,16 @@ USES = {
         async with open_temporal(run, evidence=evidence):
             pass
 """,
+    "valkey": """
+        from harness_core.infrastructure.services import open_valkey
+        async with open_valkey(run, evidence=evidence):
+            pass
+""",
+    "nats": """
+        from harness_core.infrastructure.services import open_nats
+        async with open_nats(run, evidence=evidence):
+            pass
+""",
     "report": """
         from harness_core.front.report.page import render_page
 """,
@@ -211,6 +221,8 @@ def test_the_base_alone_says_so_in_doctor(without, tmp_path):
         "postgres",
         "s3",
         "temporal",
+        "valkey",
+        "nats",
         "mail",
         "telemetry",
         "gateway",

@@ -103,10 +103,11 @@ def test_recipes_that_are_there_stay(product):
 GUESSES = {
     "server": ({"image": "postgres:17"}, {"service": "postgres"}),
     "server-of-a-registry": ({"image": "quay.io/minio/minio"}, {"service": "s3"}),
-    "program": (
+    "another-server-of-the-protocol": (
         {"image": "redis:7-alpine", "expose": [6379]},
-        {"command": ["redis-server", "--bind", "{host}", "--port", "{port}"]},
+        {"service": "valkey"},
     ),
+    "broker": ({"image": "nats:2.12"}, {"service": "nats"}),
     "command": (
         {"build": "app", "command": "gunicorn -b 0.0.0.0:80 app:app", "ports": ["8080:80"]},
         {"command": ["gunicorn", "-b", "{host}:{port}", "app:app"], "cwd": "app"},

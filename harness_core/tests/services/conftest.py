@@ -17,11 +17,15 @@ from harness_core.infrastructure.containers import LABEL_RUN, engine_client
 from harness_core.infrastructure.databases import POSTGRES_URL_VARIABLE
 from harness_core.infrastructure.engine import engine_reason, find_engine
 from harness_core.infrastructure.services import (
+    NATS_ADDRESS_VARIABLE,
     S3_URL_VARIABLE,
     TEMPORAL_ADDRESS_VARIABLE,
+    VALKEY_URL_VARIABLE,
+    open_nats,
     open_postgres,
     open_s3,
     open_temporal,
+    open_valkey,
 )
 from harness_core.process import Run, command_line, memory_root, open_run, state_root
 
@@ -46,6 +50,8 @@ OPENERS = {
     "postgres": (open_postgres, "url", POSTGRES_URL_VARIABLE),
     "s3": (open_s3, "url", S3_URL_VARIABLE),
     "temporal": (open_temporal, "address", TEMPORAL_ADDRESS_VARIABLE),
+    "valkey": (open_valkey, "url", VALKEY_URL_VARIABLE),
+    "nats": (open_nats, "address", NATS_ADDRESS_VARIABLE),
 }
 
 

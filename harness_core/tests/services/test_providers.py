@@ -23,9 +23,12 @@ from harness_core.infrastructure.services import (
     S3RefusedError,
     external_address,
     fetch_object,
+    open_nats,
+    open_nats_connection,
     open_postgres,
     open_s3,
     open_temporal,
+    open_valkey,
     postgres_answers,
 )
 from harness_core.infrastructure.services._s3_client import ask_s3
@@ -95,6 +98,34 @@ async def read_workflow(service: Any) -> bool:
     return status == "WORKFLOW_EXECUTION_STATUS_RUNNING"
 
 
+async def write_key(service: Any) -> None:
+    """Leave a key."""
+    await service.command("SET", "mark", b"\0word\r\n")
+
+
+async def read_key(service: Any) -> bool:
+    """Whether it is there, whole."""
+    return await service.command("GET", "mark") == b"\0word\r\n"
+
+
+async def write_stream(service: Any) -> None:
+    """Leave a message in a stream, acknowledged."""
+    async with open_nats_connection(service.address) as connection:
+        made = {"name": "KEPT", "subjects": ["kept.*"], "storage": "file"}
+        await connection.ask("$JS.API.STREAM.CREATE.KEPT", made)
+    async with open_nats_connection(service.address) as connection:
+        assert 1 == (await connection.ask("kept.mark", {"word": 1}))["seq"]
+
+
+async def read_stream(service: Any) -> bool:
+    """Whether stream and message are there."""
+    if "KEPT" not in await service.streams():
+        return False
+    async with open_nats_connection(service.address) as connection:
+        found = await connection.ask("$JS.API.STREAM.INFO.KEPT", {})
+    return found["state"]["messages"] == 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """One kind of server.
@@ -146,6 +177,24 @@ KINDS = [
         secret=lambda service: service.address,
         nowhere=lambda port: {"address": f"127.0.0.1:{port}"},
     ),
+    Kind(
+        name="valkey",
+        opener=open_valkey,
+        ask=lambda service: service.command("PING"),
+        state=ServiceState(write=write_key, read=read_key),
+        external=lambda service: {"url": service.url},
+        secret=lambda service: service.address,
+        nowhere=lambda port: {"url": f"redis://127.0.0.1:{port}"},
+    ),
+    Kind(
+        name="nats",
+        opener=open_nats,
+        ask=lambda service: service.streams(),
+        state=ServiceState(write=write_stream, read=read_stream),
+        external=lambda service: {"address": service.address},
+        secret=lambda service: service.address,
+        nowhere=lambda port: {"address": f"127.0.0.1:{port}"},
+    ),
 ]
 
 of_each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -174,6 +223,8 @@ async def test_the_chosen_provider_passes_the_conformance_check(kind, opened, pr
         pytest.param(KINDS[0], "postgres", id="postgres"),
         pytest.param(KINDS[1], "s3", id="s3"),
         pytest.param(KINDS[2], "temporal", id="temporal"),
+        pytest.param(KINDS[3], "valkey", id="valkey"),
+        pytest.param(KINDS[4], "nats", id="nats"),
     ],
 )
 async def test_container_passes_the_conformance_check(
@@ -240,6 +291,8 @@ async def test_a_dead_external_server_is_one_clear_error(kind, run, evidence):
     [
         pytest.param(KINDS[1], {}, id="s3-local"),
         pytest.param(KINDS[2], {}, id="temporal-local"),
+        pytest.param(KINDS[3], {}, id="valkey-local"),
+        pytest.param(KINDS[4], {}, id="nats-local"),
         pytest.param(KINDS[2], {"provider": "container"}, id="temporal-container"),
         pytest.param(
             KINDS[2], {"provider": "external", "address": "127.0.0.1:9"}, id="temporal-external"
@@ -288,6 +341,17 @@ MALFORMED = {
     "temporal-namespace-for-local": (open_temporal, {"namespace": "other"}, "namespace"),
     "temporal-no-address": (open_temporal, {"provider": "external"}, "address"),
     "temporal-port": (open_temporal, {"provider": "external", "address": "h"}, "address"),
+    "valkey-provider": (open_valkey, {"provider": "cloud"}, "provider"),
+    "valkey-url-for-local": (open_valkey, {"url": "redis://h:1"}, "url"),
+    "valkey-no-url": (open_valkey, {"provider": "external"}, "url"),
+    "valkey-scheme": (open_valkey, {"provider": "external", "url": "http://h:1"}, "url"),
+    "valkey-port": (open_valkey, {"provider": "external", "url": "redis://h:x"}, "url"),
+    "valkey-number": (open_valkey, {"provider": "external", "url": "redis://h:1/a"}, "url"),
+    "valkey-password": (open_valkey, {"provider": "external", "url": "redis://:p@h:1"}, "url"),
+    "nats-provider": (open_nats, {"provider": "cloud"}, "provider"),
+    "nats-address-for-local": (open_nats, {"address": "h:1"}, "address"),
+    "nats-no-address": (open_nats, {"provider": "external"}, "address"),
+    "nats-port": (open_nats, {"provider": "external", "address": "h"}, "address"),
 }
 
 
