@@ -125,9 +125,13 @@ class Processes:
 
     @at_home
     async def end(self) -> None:
-        """Stop all of them, before what they use goes; who died by himself is known for good."""
-        self._deaths = await self._died()
-        await self._keeper.leave()
+        """Stop all of them, before what they use goes; who died by himself is known for good.
+
+        It may be asked for more than once.
+        """
+        if self._deaths is None:
+            self._deaths = await self._died()
+            await self._keeper.leave()
 
     async def deaths(self) -> list[str]:
         """Those that died by themselves, each in a sentence."""
