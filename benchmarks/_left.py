@@ -27,7 +27,7 @@ __all__ = ["Left", "Traces", "adopt_orphans"]
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
 #: A runner's own helpers may need a moment; Ryuk waits ten seconds for its client to come back.
-_SETTLE_S: Final = 20.0
+_SETTLE_S: Final = 12.0
 
 #: Databases that initdb makes, by their directories below ``base``.
 _OF_INITDB: Final = 3
@@ -96,7 +96,7 @@ class Traces:
     project: str = ""
 
     def settled(self) -> Left:
-        """What is left once nothing is, or after twenty seconds."""
+        """What is left once nothing is, or after twelve seconds."""
         with suppress(NotReady):
             until_blocking(lambda: self._look().nothing, seconds=_SETTLE_S, action="look")
         return self._look()

@@ -117,7 +117,7 @@ class StackTable(Table, frozen=True):
 
     Attributes:
         file: the compose file; left out, ``compose.yaml``, ``compose.yml``, ``docker-compose.yaml`` or
-            ``docker-compose.yml`` beside this one.
+            ``docker-compose.yml`` beside this one, else the nearest to where pytest is started below it.
         bin: the folder of the commands that ``{bin}`` stands for; that of the tests' own when left out.
         driver: ``local`` (by ``x-harness``) or ``docker``; as ``--services`` says when left out.
         env: what ``${NAME}`` stands for in the file; processes without containers have them too.
