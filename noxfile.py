@@ -13,7 +13,7 @@ nox -s e2e -- --services container  ... with its servers in containers (nox -t d
 nox -s examples                     small projects of strangers, from a wheel, each in its environment
 nox -t pythons                      the examples on each Python that is supported and here
 nox -s survey -- daemon --subject A.toml --subject B.toml   contracts x products, in one table
-nox -s staging -- e2e               boot what a suite tests and hold it (harness ps, logs, down)
+nox -s staging -- e2e --ui          boot what a suite tests and hold it (a page; harness ps, logs, down)
 nox -s docs                         build docs/ as a site, strictly, and run its code
 nox -t fast                         the sessions that need nothing but Python and seconds
 
@@ -53,6 +53,7 @@ EXTRAS = [
     "dask",
     "explore",
     "report",
+    "ui",
 ]
 
 EXAMPLES = sorted(path.parent for path in ROOT.glob("examples/*/pyproject.toml"))
@@ -152,7 +153,7 @@ def core_rest(session):
 
 @nox.session(default=False)
 def screenshots(session):
-    """Make the pictures of the README again (docs/pictures); needs a browser."""
+    """Make the pictures of the README and of pages again (docs/pictures); needs a browser."""
     sessions.install(TREE, session, extras=EXTRAS, groups=["core"])
     session.run("python", "-m", "harness_core.tests.report.screenshots", "docs/pictures")
 

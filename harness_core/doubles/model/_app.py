@@ -5,18 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from harness_core.doubles.http import OwnHosts
 from harness_core.doubles.model._control import control_routes
 from harness_core.doubles.model._desk import Desk
 from harness_core.doubles.model._dialect import CHAT, EMBEDDINGS, MESSAGES, Dialect, responses
 from harness_core.doubles.model._refusal import Refusal
+from harness_core.doubles.serving import (
+    ASGIApp,
+    HTTPException,
+    JSONResponse,
+    Receive,
+    Request,
+    Response,
+    Route,
+    Scope,
+    Send,
+    Starlette,
+)
 
 
 class _Addressed:

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 from harness_core.base.errors import BadInput
 from harness_core.base.reading import JSON_WORDS, Table, convert, json_value
@@ -22,6 +19,7 @@ from harness_core.doubles.model._desk import Desk
 from harness_core.doubles.model._faults import Fault
 from harness_core.doubles.model._replay import ReplayBackend
 from harness_core.doubles.model.rehearsed import RehearsedBackend
+from harness_core.doubles.serving import JSONResponse, Request, Route
 from harness_core.doubles.turns import rehearsals_from_json
 
 T = TypeVar("T")

@@ -19,8 +19,6 @@ from typing import Final
 import msgspec
 import trio
 from msgspec import Struct
-from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
 
 from harness_core.base.evidence import Redactor
 from harness_core.doubles.model._backend import Answer, Backend, Call
@@ -42,6 +40,7 @@ from harness_core.doubles.model._report import KEY_MISSING, WRONG_BEARER, WRONG_
 from harness_core.doubles.model._request import MessagesRequest, parse_body
 from harness_core.doubles.model._trouble import make_trouble
 from harness_core.doubles.model.rehearsed._prompt import message_of
+from harness_core.doubles.serving import Receive, Request, Scope, Send
 
 #: Status of a call whose client left, as web servers log it.
 _CLIENT_GONE: Final = 499

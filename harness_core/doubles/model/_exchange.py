@@ -15,8 +15,6 @@ from typing import Final, cast
 
 import httpx
 import trio
-from starlette.requests import Request
-from starlette.types import Send
 
 from harness_core.base import limits
 from harness_core.doubles.model._backend import Call, Relay
@@ -26,6 +24,7 @@ from harness_core.doubles.model._refusal import Refusal
 from harness_core.doubles.model._reply import Reply, new_id, shown_block
 from harness_core.doubles.model._request import MessagesRequest
 from harness_core.doubles.model._stream import AnswerReader
+from harness_core.doubles.serving import Request, Send
 
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}

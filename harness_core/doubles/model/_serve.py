@@ -6,11 +6,9 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Final
 
 import trio
-from hypercorn.config import Config
-from hypercorn.trio import serve as serve_http
 
 from harness_core.base.bridge import blocking
 from harness_core.base.errors import HarnessError
@@ -19,18 +17,13 @@ from harness_core.doubles.model._app import gateway_app
 from harness_core.doubles.model._desk import Desk
 from harness_core.doubles.model._prices import price_usd
 from harness_core.doubles.model._reply import Usage
+from harness_core.doubles.serving import serve_http
 
 #: The only address a gateway serves: a key-holding proxy must not be reachable from elsewhere.
 _LOOPBACK: Final = "127.0.0.1"
 
 #: Connections that may wait to be accepted.
 _BACKLOG: Final = 256
-
-#: After SIGTERM, connections still open (a hanging call, an idle client) get this long.
-_DRAIN_S: Final = 0.2
-
-#: A client that keeps its connection through a slow test must not find it closed.
-_KEEP_ALIVE_S: Final = 600
 
 _ANY_MODEL: Final = "claude-haiku-4-5"
 
@@ -88,13 +81,7 @@ async def serve(
     """
     desk.redactor.add(desk.api_key, control_token)
     own = OwnHosts(listener.getsockname()[1], further=hosts)
-    # hypercorn types ASGI by its own names.
-    app = cast("Any", gateway_app(desk, control_token=control_token, own=own))
-    config = Config()
-    config.bind = [f"fd://{listener.detach()}"]
-    config.graceful_timeout = _DRAIN_S
-    config.keep_alive_timeout = _KEEP_ALIVE_S
-    config.loglevel = "WARNING"
+    app = gateway_app(desk, control_token=control_token, own=own)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
 
         async def stopped() -> None:
@@ -104,4 +91,4 @@ async def serve(
             # So that the first call does not pay for reading the table.
             nursery.start_soon(blocking, price_usd, _ANY_MODEL, Usage(input_tokens=1))
             ready()
-            await serve_http(app, config, shutdown_trigger=stopped)
+            await serve_http(app, listener.detach(), until=stopped)

@@ -92,6 +92,7 @@ def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path) -> N
     f"{limits.LLM_BUDGET_USD:.2f}]",
 )
 @click.option("--quiet", is_flag=True, help="Do not follow the logs.")
+@click.option("--ui", is_flag=True, help="Serve a page of it on 127.0.0.1, and print its address.")
 @root_option
 def up(  # noqa: PLR0913 - the options of a command line
     *,
@@ -102,6 +103,7 @@ def up(  # noqa: PLR0913 - the options of a command line
     llm_upstream: str | None,
     llm_budget_usd: float | None,
     quiet: bool,
+    ui: bool,
     root: Path,
 ) -> None:
     """Boot what SUITE tests and hold it until Ctrl-C, SIGTERM or `harness down`.
@@ -110,9 +112,18 @@ def up(  # noqa: PLR0913 - the options of a command line
     has an environment. Ends with status 1 when it was stopped before it was up.
     """
     from harness_core.base.evidence import open_evidence
-    from harness_core.system.staging import Options, choose_suite, hold, opener_of, subject_of
+    from harness_core.system.staging import (
+        Options,
+        choose_suite,
+        hold,
+        messages_of,
+        opener_of,
+        subject_of,
+    )
 
     chosen = choose_suite(load_suites(root), suite)
+    if ui:
+        from harness_core.front.live import open_page
     if subject is None:
         provide_reference(chosen, root=root)
     budget = model_budget(chosen.folder, given=llm_budget_usd)
@@ -137,6 +148,8 @@ def up(  # noqa: PLR0913 - the options of a command line
         evidence=evidence,
         say=click.echo,
         quiet=quiet,
+        messages=messages_of(chosen, root=root) if ui else None,
+        beside=partial(open_page, title=chosen.name, evidence=evidence) if ui else None,
     )
     if not trio.run(holding):
         sys.exit(FOUND)

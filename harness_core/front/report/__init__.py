@@ -15,5 +15,15 @@ Source: ``docs/how-to/report.md``.
 from harness_core.front.report._build import build_report
 from harness_core.front.report._exchange import to_ctrf, to_junit
 from harness_core.front.report._schema import SCHEMA, Report
+from harness_core.front.report._witnesses import Witness, log_witnesses, row_witnesses
 
-__all__ = ["SCHEMA", "Report", "build_report", "to_ctrf", "to_junit"]
+__all__ = [
+    "SCHEMA",
+    "Report",
+    "Witness",
+    "build_report",
+    "log_witnesses",
+    "row_witnesses",
+    "to_ctrf",
+    "to_junit",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -79,7 +79,8 @@ def witnesses_in(folder: Path, *, since: float = 0.0) -> list[Witness]:
     found: list[Witness] = []
     for path in sorted(folder.rglob("*")):
         if path.suffix in {".log", ".jsonl"} and path.is_file() and path.stat().st_mtime >= since:
-            found += _log(path) if path.suffix == ".log" else _rows(path)
+            read = log_witnesses if path.suffix == ".log" else row_witnesses
+            found += read(_lines(path), path)
     found.sort(key=lambda witness: witness.at)
     return found
 
@@ -89,9 +90,16 @@ def lane_of(path: Path) -> str:
     return re.sub(r"-\d+$", "", path.stem)
 
 
-def _log(path: Path) -> Iterator[Witness]:
-    lane, last = lane_of(path), 0.0
-    for line in _lines(path):
+def log_witnesses(lines: Iterable[str], path: Path, *, last: float = 0.0) -> Iterator[Witness]:
+    """Lines of a log; one without a time of its own is of the time of the line before.
+
+    Args:
+        lines: without their ends.
+        path: of the log, which names its process.
+        last: the time of the line before; while there is none, lines without a time are left out.
+    """
+    lane = lane_of(path)
+    for line in lines:
         at = stamp_of(line)
         last = at if at is not None else last
         if not last or not line.strip():
@@ -160,8 +168,9 @@ _ROW: Final = msgspec.json.Decoder(_Row)
 _ANSWER: Final = msgspec.json.Decoder(_Answer | str | None)
 
 
-def _rows(path: Path) -> Iterator[Witness]:
-    for line in _lines(path):
+def row_witnesses(lines: Iterable[str], path: Path) -> Iterator[Witness]:
+    """Rows of JSON, of which each kind has keys of its own; rows of another kind are left out."""
+    for line in lines:
         try:
             row = _ROW.decode(line)
             if row.start_ns and row.span_id:

@@ -69,7 +69,7 @@ def bench(tree: Tree, session: Session) -> list[str] | None:
 
 
 def staging(tree: Tree, session: Session) -> None:
-    """Boot what a suite tests and hold it until Ctrl-C or `harness down` (-- SUITE --subject FILE)."""
+    """Boot what a suite tests and hold it until Ctrl-C or `harness down` (-- SUITE --ui: with a page of it)."""
     bootable = tree.where("environment")
     if not bootable:
         session.error("no suite.toml names an environment")
@@ -78,7 +78,8 @@ def staging(tree: Tree, session: Session) -> None:
         named = sorted(bootable)[:1]
         session.log(f"staging {named[0]}; all that can be: {', '.join(sorted(bootable))}")
     suite = bootable[named[0]]
-    install(tree, session, extras=suite.get("extras", []), groups=[suite["group"]])
+    page = ["ui"] if "--ui" in session.posargs else []
+    install(tree, session, extras=[*suite.get("extras", []), *page], groups=[suite["group"]])
     rest = [arg for arg in session.posargs if arg != suite["name"]]
     # Ctrl-C reaches both processes: nox must wait until the environment is down.
     session.run(

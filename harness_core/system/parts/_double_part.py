@@ -50,6 +50,11 @@ class DoublePart(HeldPart[D]):
         return f"127.0.0.1:{self._lease.port}"
 
     @property
+    def verbs(self) -> tuple[str, ...]:
+        """As of every part, but that it cannot be paused."""
+        return tuple(verb for verb in super().verbs if verb != "pause")
+
+    @property
     def place(self) -> Place:
         """The harness's own process, while it listens."""
         return Place(pid=os.getpid()) if self.state == "running" else Place()

@@ -38,6 +38,15 @@ class State(StrEnum):
     ENDED = "ended"
 
 
+#: What makes sense next.
+_VERBS_NOW: Mapping[State, tuple[str, ...]] = {
+    State.RUNNING: ("stop", "kill", "pause", "restart"),
+    State.PAUSED: ("resume", "stop", "kill"),
+    State.STOPPED: ("start",),
+    State.ENDED: ("start",),
+}
+
+
 class Part(abc.ABC):
     """One part of a system; :func:`~harness_core.system.parts.open_parts` starts it and takes it down.
 
@@ -52,6 +61,7 @@ class Part(abc.ABC):
 
     Attributes:
         stage: the stage of its start that it is at, or was at when that failed.
+        starts: how often it has been started, and served then.
         outlived: the command lines of what outlived its last :meth:`kill`, and was then ended.
         nursery: where what must outlive the task of a caller runs; given by ``open_parts``.
         urls: where else it is reached, by what that is, for people.
@@ -66,6 +76,7 @@ class Part(abc.ABC):
         self.once = once
         self.evidence = evidence
         self.stage = "start"
+        self.starts = 0
         self.outlived: tuple[str, ...] = ()
         self.nursery: trio.Nursery | None = None
         self.urls: Mapping[str, str] = {}
@@ -95,6 +106,13 @@ class Part(abc.ABC):
     def state(self) -> State:
         """Whether it runs; ``ended`` when it ended without being asked to."""
         return self._state
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """What may be asked of it as it is now, of :data:`VERBS`."""
+        if self.once:
+            return ()
+        return _VERBS_NOW.get(self.state, ())
 
     @property
     def place(self) -> Place:
@@ -162,6 +180,7 @@ class Part(abc.ABC):
                 # Cut off by its caller: that was no death of its own.
                 await self._abandon(failed=isinstance(error, Exception))
             raise
+        self.starts += 1
         self._state = State.COMPLETED if self.once else State.RUNNING
 
     async def stop(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -21,6 +21,9 @@ from harness_core.base.wait import passed, until
 from harness_core.system.parts._boot import boot
 from harness_core.system.parts._order import Condition, bottom_up, check_order
 from harness_core.system.parts._part import VERBS, Part, State
+
+if TYPE_CHECKING:
+    from harness_core.doubles.model import Gateway, Totals
 
 __all__ = ["OUTAGES", "Booted", "Parts", "open_booted", "open_parts"]
 
@@ -148,10 +151,25 @@ class Parts:
                     "log": str(next(iter(part.logs()[-1:]), "")),
                     "urls": dict(part.urls),
                     "secrets": dict(part.secrets),
+                    "restarts": max(0, part.starts - 1),
+                    "died": part.died(),
+                    "verbs": list(part.verbs),
                 }
                 for name, part in self._parts.items()
             ],
         }
+
+    async def spent(self) -> Totals | None:
+        """What its model gateway has counted so far, and the budget; ``None`` without a gateway.
+
+        Raises:
+            Unavailable: the gateway does not answer.
+        """
+        for part in self._parts.values():
+            gateway: Gateway | None = getattr(part, "gateway", None)
+            if gateway is not None:
+                return await gateway.client.totals()
+        return None
 
     # --- parts are taken away and given back --------------------------------------------------------
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import trio
 
 from harness_core.base.evidence import Evidence
 from harness_core.base.groups import lone_error
-from harness_core.process import open_run
+from harness_core.process import Run, open_run
 from harness_core.system.options import Options
-from harness_core.system.staging._host import Environment, Host, open_host
+from harness_core.system.staging._host import Host, open_host
 from harness_core.system.staging._logs import Follower
+from harness_core.system.staging._messages import Messages
 from harness_core.system.staging._openers import Opener
 from harness_core.system.staging._runs import render, runs_seen
+from harness_core.system.staging._words import Environment
 from harness_core.system.subject import Subject
 
-__all__ = ["hold"]
+__all__ = ["SAID", "Beside", "hold"]
 
 Say = Callable[[str], None]
+
+#: Opened for as long as something is held, e.g. a page of it: ``beside(run, socket, say=…)``.
+Beside = Callable[..., AbstractAsyncContextManager[None]]
+
+#: Where among the evidence all stands that a person was told.
+SAID: Final = "up.log"
 
 
 async def hold(  # noqa: PLR0913 - what `harness up` knows of it
@@ -34,6 +44,8 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
     evidence: Evidence,
     say: Say,
     quiet: bool = False,
+    messages: Callable[[Any, Any], Messages] | None = None,
+    beside: Beside | None = None,
 ) -> bool:
     """Hold an environment until Ctrl-C, SIGTERM or ``harness down``, then take it down.
 
@@ -46,6 +58,8 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
         evidence: directory for its logs.
         say: gets a line for what happens.
         quiet: do not follow the logs.
+        messages: makes, of what is up and the subject, what can be sent; left out when nothing can.
+        beside: opened before it boots, and closed when it is down.
 
     Returns:
         Whether it was up; ``False`` when it was stopped while it booted.
@@ -61,18 +75,37 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
                 async with (
                     open_run(evidence=evidence) as run,
                     open_host(run, title=title, root=root, staged=True) as host,
+                    (beside or _nothing)(run, host.path, say=say),
                 ):
                     nursery.start_soon(_obey, signals, host, say)
                     nursery.start_soon(_end_boot, host, booting)
-                    opening = opener(run, subject, options=options, evidence=evidence, say=say)
+
+                    def note(line: str) -> None:
+                        evidence.append(SAID, f"{_now()} {line}")
+                        say(line)
+
+                    opening = opener(run, subject, options=options, evidence=evidence, say=note)
                     async with opening as environment:
+                        host.messages = messages(environment, subject) if messages else None
                         host.environment = environment
                         was_up = True
                         await _show(host, environment, run.id, say=say, quiet=quiet)
-                        say("stopping: every part may finish what it is doing")
+                        note("stopping: every part may finish what it is doing")
+                        await host.settle()
             nursery.cancel_scope.cancel()
     say("stopped; nothing is left" if was_up else "stopped before it was up; nothing is left")
     return was_up
+
+
+@asynccontextmanager
+async def _nothing(run: Run, socket: Path, *, say: Say) -> AsyncIterator[None]:
+    """What is opened beside it when nothing is."""
+    del run, socket, say
+    yield
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
 async def _obey(signals: Any, host: Host, say: Say) -> None:

@@ -1,7 +1,7 @@
 """The control socket of an environment that is up: what another terminal may ask, and how it asks.
 
-A request is a line of JSON, ``{"ask": "describe"}`` or ``{"ask": "stop"}``; its answer is
-``{"answer": …}`` or ``{"error": "…"}``.
+A request is a line of JSON, ``{"ask": "describe"}`` say; its answer is ``{"answer": …}`` or
+``{"error": "…"}``. ``_words.py`` has the words.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -22,15 +22,16 @@ from msgspec import Struct
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.slowness import patience
 from harness_core.process import Run
+from harness_core.system.staging._words import Held
 
-__all__ = ["SOCKET", "Card", "Environment", "Host", "ask", "open_host", "read_card"]
+__all__ = ["SOCKET", "Card", "Host", "ask", "open_host", "read_card"]
 
 #: In the directory of the run that holds the environment.
 SOCKET: Final = "host.sock"
 _CARD: Final = "host.json"
 
-#: Longest request; the words are short.
-_LINE_BYTES: Final = 4096
+#: Longest request; the longest holds a message.
+_LINE_BYTES: Final = 65_536
 _BACKLOG: Final = 64
 
 #: An answer takes milliseconds; a process that is stopped never gives one.
@@ -68,58 +69,45 @@ def read_card(directory: Path) -> Card | None:
         return None
 
 
-class Environment(Protocol):
-    """What a suite boots, and its tests or ``harness up`` hold."""
-
-    def describe(self) -> Mapping[str, Any]:
-        """Its parts for people, as JSON: a list ``parts``.
-
-        A part has ``name``, ``kind``, ``state``, ``address``, ``pid``, ``log`` and ``urls``, and
-        ``container`` when it is one.
-        """
-
-
-class Host:
+class Host(Held):
     """Answers for an environment; built only by :func:`open_host`.
 
     Attributes:
         path: the control socket.
-        environment: what it answers for, once that is up.
-        stopping: set when it was asked to end.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, staged: bool) -> None:
+        super().__init__(staged=staged)
         self.path = path
-        self.environment: Environment | None = None
-        self.stopping = trio.Event()
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Answer one request."""
         async with stream:
             try:
-                # A request is sent in one piece; of another one the beginning is shown.
-                line = await stream.receive_some(_LINE_BYTES)
-                await stream.send_all(self._reply(line) + b"\n")
+                line = await _line(stream)
+                await stream.send_all(await self._reply(line) + b"\n")
             except trio.BrokenResourceError:
                 return  # it hung up
 
-    def _reply(self, line: bytes) -> bytes:
+    async def _reply(self, line: bytes) -> bytes:
         try:
-            return json.dumps(self._answer(line), default=str).encode()
+            return json.dumps(await self.answer(line), default=str).encode()
         except Exception as error:  # noqa: BLE001 - no question may end what is held
-            return json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
+            reason = (
+                error if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+            )
+            return json.dumps({"error": str(reason)}).encode()
 
-    def _answer(self, line: bytes) -> dict[str, Any]:
-        try:
-            word = json.loads(line)["ask"]
-        except (ValueError, TypeError, KeyError):
-            return {"error": f"found {line[:80]!r}, expected a JSON object with the key `ask`"}
-        if word == "describe":
-            return {"answer": dict(self.environment.describe()) if self.environment else None}
-        if word == "stop":
-            self.stopping.set()
-            return {"answer": None}
-        return {"error": f"found {word!r}, expected describe or stop"}
+
+async def _line(stream: trio.SocketStream) -> bytes:
+    """A request up to its end; of one that is too long, or has none, the beginning."""
+    line = b""
+    while not line.endswith(b"\n") and len(line) < _LINE_BYTES:
+        more = await stream.receive_some(_LINE_BYTES - len(line))
+        if not more:
+            break
+        line += more
+    return line
 
 
 @asynccontextmanager
@@ -134,7 +122,7 @@ async def open_host(
         root: the tree it belongs to.
         staged: a person holds it, and may ask it to stop.
     """
-    host = Host(run.ledger.directory / SOCKET)
+    host = Host(run.ledger.directory / SOCKET, staged=staged)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(_listen(host.path)))
     file = run.ledger.directory / _CARD
     card = Card(title=title, since=time.time(), root=str(root), staged=staged)

@@ -15,10 +15,11 @@ from harness_core.system.staging._missing import check_libraries
 from harness_core.system.subject import Subject, Tables, load_subject
 
 if TYPE_CHECKING:
-    from harness_core.system.staging._host import Environment
+    from harness_core.system.staging._messages import Messages
+    from harness_core.system.staging._words import Environment
     from harness_core.system.suites import Suite
 
-__all__ = ["Opener", "choose_suite", "opener_of", "subject_of", "tables_of"]
+__all__ = ["Opener", "choose_suite", "messages_of", "opener_of", "subject_of", "tables_of"]
 
 
 #: ``open_environment(run, subject, options=…, evidence=…, say=…)``, an async context manager.
@@ -58,6 +59,18 @@ def opener_of(suite: Suite, *, root: Path) -> Opener:
     """
     opener: Opener = _load(suite, "environment", root=root)
     return opener
+
+
+def messages_of(suite: Suite, *, root: Path) -> Callable[[Any, Any], Messages] | None:
+    """What makes, of an environment and its subject, what can be sent; ``None`` where nothing can.
+
+    Raises:
+        BadInput: it cannot be imported.
+    """
+    if not suite.messages:
+        return None
+    made: Callable[[Any, Any], Messages] = _load(suite, "messages", root=root)
+    return made
 
 
 def subject_of(suite: Suite, given: Path | None, *, root: Path) -> Subject:

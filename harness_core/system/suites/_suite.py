@@ -139,6 +139,8 @@ class _SuiteTable(Table, frozen=True):
         faults: the planted faults of that system: a file, or a folder of such files.
         environment: ``MODULE:FUNCTION`` of the suite that opens what it boots, for its tests and for
             ``harness up``.
+        messages: ``MODULE:FUNCTION`` of the suite that makes, of what is booted, what can be sent to it
+            from the page of ``harness up --ui``; left out when nothing can.
         adapter: the one file that may import the subject, for a subject that is a library.
         library: the folder of that library's distribution, installed beside the tests unless
             ``--subject`` is given.
@@ -158,6 +160,7 @@ class _SuiteTable(Table, frozen=True):
     boots: Annotated[str, like(rf"({TEST})?")] = ""
     faults: Path | None = None
     environment: _Opener = ""
+    messages: _Opener = ""
     adapter: Path | None = None
     library: Path | None = None
     may_import: Texts = ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,102 @@ async def test_a_word_that_it_does_not_know_is_refused(tmp_path):
     """With those that it knows."""
 
     def dance(host: Host) -> None:
-        with pytest.raises(HarnessError, match="found 'dance', expected describe or stop"):
+        with pytest.raises(
+            HarnessError, match="found 'dance', expected one of describe, stop, act"
+        ):
             ask(host.path, "dance")
 
     await within(tmp_path, dance)
+
+
+class Acting(Thing):
+    """An environment whose part takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on, self.done = trio.Event(), trio.Event(), []
+
+    async def act(self, name: str, verb: str) -> None:
+        """Wait, then note it."""
+        self.begun.set()
+        await self.go_on.wait()
+        self.done.append((name, verb))
+
+
+@asynccontextmanager
+async def staged(folder: Path) -> AsyncIterator[tuple[Host, Acting]]:
+    """A host that a person holds, with such an environment."""
+    evidence = open_evidence(folder / "evidence")
+    async with (
+        open_run(evidence=evidence) as run,
+        open_host(run, title="thing", root=folder, staged=True) as host,
+    ):
+        host.environment = acting = Acting()
+        yield host, acting
+
+
+def request(word: str, **about: str) -> bytes:
+    """A line to the host."""
+    return json.dumps({"ask": word, **about}).encode()
+
+
+async def test_one_thing_at_a_time_is_done_to_a_part(tmp_path):
+    """What is under way is described; a second verb for the same part is refused, another part's is not."""
+    async with staged(tmp_path) as (host, acting), trio.open_nursery() as nursery:
+        nursery.start_soon(host.answer, request("act", part="x", verb="stop"))
+        await acting.begun.wait()
+
+        assert {"x": "stop"} == (await host.answer(request("describe")))["answer"]["busy"]
+        with pytest.raises(HarnessError, match="stop of it is not done yet"):
+            await host.answer(request("act", part="x", verb="kill"))
+        nursery.start_soon(host.answer, request("act", part="y", verb="kill"))
+        acting.go_on.set()
+    assert {("x", "stop"), ("y", "kill")} == set(acting.done)
+
+
+async def test_nothing_is_done_to_parts_that_are_taken_down(tmp_path):
+    """What is under way is cut off first, and nothing is begun any more."""
+    async with staged(tmp_path) as (host, acting):
+        errors: list[HarnessError] = []
+
+        async def act() -> None:
+            try:
+                await host.answer(request("act", part="x", verb="start"))
+            except HarnessError as error:
+                errors.append(error)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(act)
+            await acting.begun.wait()
+            await host.settle()
+            with pytest.raises(HarnessError, match="it is ending"):
+                await host.answer(request("act", part="y", verb="start"))
+    assert [] == acting.done
+    assert ["it is ending"] == [error.observed for error in errors]
+
+
+@pytest.mark.parametrize("word", ["act", "offers", "send", "way", "spent"])
+async def test_what_a_test_run_holds_is_not_touched(tmp_path, word):
+    """It may be looked at from another terminal, as ever, and nothing is done to it."""
+
+    def touch(host: Host) -> str:
+        with pytest.raises(HarnessError) as refused:
+            ask(host.path, word)
+        return str(refused.value)
+
+    assert "a test run holds it" in await within(tmp_path, touch)
+
+
+async def test_where_nothing_can_be_done_that_is_said(tmp_path):
+    """An environment without parts to take away, or without messages, goes on as it is."""
+    async with staged(tmp_path) as (host, _):
+        host.environment = Thing()
+
+        assert {"answer": None} == await host.answer(request("offers"))
+        assert {"answer": None} == await host.answer(request("spent"))
+        with pytest.raises(HarnessError, match="with a method `act`"):
+            await host.answer(request("act", part="x", verb="stop"))
+        with pytest.raises(HarnessError, match=r"suite\.toml has `messages`"):
+            await host.answer(request("send", offer="x"))
 
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"[1]\n", b'{"no": "word"}\n', b"x" * 5000, b""])

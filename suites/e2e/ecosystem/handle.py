@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from harness_core.base import limits
 from harness_core.base.errors import BadInput, BudgetExceeded, HarnessError
 from harness_core.base.evidence import Evidence
-from harness_core.doubles.model import Gateway
+from harness_core.doubles.model import Gateway, Totals
 from harness_core.doubles.telemetry import Collector
 from harness_core.doubles.turns import Rehearsal, Turn
 from harness_core.front.skips import not_run
@@ -185,6 +185,14 @@ class Ecosystem:
     def describe(self) -> Mapping[str, Any]:
         """Its parts, for ``harness ps``."""
         return self.parts.describe()
+
+    async def act(self, name: str, verb: str) -> None:
+        """Take a part away, or give it back, for the page of ``harness up``."""
+        await self.parts.act(name, verb)
+
+    async def spent(self) -> Totals | None:
+        """What the gateway has counted so far."""
+        return await self.parts.spent()
 
     def butler_logs(self) -> tuple[Path, ...]:
         """The logs of every life of every butler, of its start included."""

@@ -30,6 +30,7 @@ __all__ = [
     "Row",
     "as_data",
     "follow",
+    "gather",
     "parts_of",
     "recorded_calls",
     "targets_of",
@@ -178,6 +179,28 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
         unfinished = f"{died}: {last}" if died else ""
     except NotReady as error:
         unfinished = error.observed
+    journey = await gather(ecosystem, sent, unfinished=unfinished)
+    ecosystem.evidence.append_json("journeys.jsonl", journey)
+    tell(lambda: journey.chain().story())
+    await ecosystem.check_budget()
+    astray = [call for call in journey.calls if call.unrehearsed and _is_astray(call, sent)]
+
+    assert not astray, (
+        f"the model was asked about {astray[0].prompt!r} instead of the message\n{journey.text()}"
+    )
+    expect_rehearsed(journey.calls)
+    return journey
+
+
+async def gather(ecosystem: Ecosystem, sent: Sent, *, unfinished: str = "") -> Journey:
+    """What a message has left so far.
+
+    Args:
+        ecosystem: where it was sent.
+        sent: the message.
+        unfinished: why it has no final state; empty when it has one.
+    """
+    inbox = ecosystem.switchboard.database
     routing = await inbox.rows(
         "SELECT * FROM routing_log WHERE created_at >= %s ORDER BY created_at", (sent.since,)
     )
@@ -190,7 +213,7 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
     }
     # Last: whatever another message has caused so far, that message stands in the inbox by now.
     others = await _other_messages(ecosystem, sent)
-    journey = Journey(
+    return Journey(
         sent=sent,
         inbox=await inbox.rows(
             "SELECT * FROM message_inbox WHERE request_id::text = %s", (sent.request_id,)
@@ -203,16 +226,6 @@ async def follow(ecosystem: Ecosystem, sent: Sent, *, seconds: float | None = No
         others=others,
         unfinished=unfinished,
     )
-    ecosystem.evidence.append_json("journeys.jsonl", journey)
-    tell(lambda: journey.chain().story())
-    await ecosystem.check_budget()
-    astray = [call for call in journey.calls if call.unrehearsed and _is_astray(call, sent)]
-
-    assert not astray, (
-        f"the model was asked about {astray[0].prompt!r} instead of the message\n{journey.text()}"
-    )
-    expect_rehearsed(journey.calls)
-    return journey
 
 
 def _is_astray(call: LedgerEntry, sent: Sent) -> bool:

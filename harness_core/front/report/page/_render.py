@@ -7,30 +7,24 @@ the page's own script. A policy in the page lets no other script run. Source: de
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-import jinja2
 import msgspec
-from markupsafe import Markup
 
 from harness_core.front.outcomes import Cost, Word
 from harness_core.front.report._schema import Cause, Detail, Report, Requirement, Test
 from harness_core.front.report._sessions import LETTERS
+from harness_core.front.report.page._assets import EARLY, digest, joined, ours, templates
 
 #: The page's own script, in the order in which its parts need each other.
 _SCRIPTS: Final = ("data", "list", "tests", "graph", "timeline", "parts", "test", "main")
-
-#: Before anything is shown: views are shown one at a time.
-_EARLY: Final = 'document.documentElement.classList.add("js")'
 
 #: What weighs most stands first.
 _WORDS: Final = [Word.FAILED, Word.HARNESS, Word.KNOWN, Word.NOT_RUN, Word.PASSED]
@@ -50,38 +44,28 @@ def render_page(report: Report, *, at: Path) -> str:
         report: what it shows.
         at: where it will lie: links to evidence are relative to that.
     """
-    source = files("harness_core.front.report.page")
-    script = "\n".join((source / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
-    style = (source / "style.css").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    template = environment.from_string((source / "report.html.j2").read_text("utf-8"))
+    script = joined(f"{name}.js" for name in _SCRIPTS)
+    style = joined(["style.css"])
+    template = templates().from_string(joined(["report.html.j2"]))
     details, places = _packed_details(report)
     return template.render(
         **_overview(report),
         report=report,
-        policy=_policy(style=style, scripts=[_EARLY, script]),
-        # Ours, not a product's; and base64.
-        style=Markup(style),  # noqa: S704
-        early=Markup(_EARLY),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        index=Markup(_packed(_index(report, places, at=at))),  # noqa: S704
-        details=Markup(details),  # noqa: S704
+        policy=_policy(style=style, scripts=[EARLY, script]),
+        style=ours(style),
+        early=ours(EARLY),
+        script=ours(script),
+        index=ours(_packed(_index(report, places, at=at))),  # base64
+        details=ours(details),
     )
 
 
 def _policy(*, style: str, scripts: Sequence[str]) -> str:
     """What the page may load: its own style and script by their digests, pictures it contains."""
-    digests = " ".join(map(_digest, scripts))
     return (
-        f"default-src 'none'; script-src {digests}; style-src {_digest(style)}; "
+        f"default-src 'none'; script-src {digest(scripts)}; style-src {digest([style])}; "
         "img-src data:; media-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _packed(value: object) -> str:

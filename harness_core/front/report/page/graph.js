@@ -26,7 +26,7 @@ function graphOf(all) {
   }
   const bad = new Set(links.filter((link) => link.state === "broken").map((link) => link.target));
   const reached = new Set(links.filter((link) => link.state === "held").flatMap((link) => [link.source, link.target]));
-  const drawn = svg("svg", { width: x - gapX + 8, height: tall, role: "img", "aria-label": links.map(told).join("; ") });
+  const drawn = svg("svg", { width: x - gapX + 8, height: tall, viewBox: `0 0 ${x - gapX + 8} ${tall}`, role: "img", "aria-label": links.map(told).join("; ") });
   const pairs = new Map();
   for (const link of links) {
     const key = `${link.source}\n${link.target}`;
