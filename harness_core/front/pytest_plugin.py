@@ -11,7 +11,7 @@ status.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
 - ``fixtures``: ``database``, ``stack`` and the like, as ``[tool.staging_harness]`` configures them.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
-- ``hooks/_report.py``: ``--report``, a page of the run.
+- ``hooks/_report.py``: ``--report``, a page of the run. ``hooks/_otlp.py``: ``--otlp``.
 - ``causes``: each failure at once, with the product's log; at the end their causes.
 - ``known``: failures that a file beside the subject file lists are neither green nor red.
 - ``outcomes``: what became of each test so far, beside the JUnit file.
@@ -37,7 +37,16 @@ from harness_core.base.machine import disk_full, is_disk_full
 from harness_core.front.budget import CostHooks, costs_by_test
 from harness_core.front.causes import CauseHooks, IntervalHooks
 from harness_core.front.fixtures import MODULES
-from harness_core.front.hooks import _end, _evidence, _explore, _gates, _leaks, _outcomes, _report
+from harness_core.front.hooks import (
+    _end,
+    _evidence,
+    _explore,
+    _gates,
+    _leaks,
+    _otlp,
+    _outcomes,
+    _report,
+)
 from harness_core.front.hooks._end import (
     HARNESS_ERROR_EXIT,
     add_summary,
@@ -69,7 +78,7 @@ _KNOWN: Final = pytest.StashKey[KnownHooks]()
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options that every suite understands, and register the hooks and fixtures."""
-    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks, _report, *MODULES):
+    for module in (_end, _gates, _outcomes, _evidence, _explore, _leaks, _otlp, _report, *MODULES):
         pluginmanager.register(module)
     group = parser.getgroup("staging harness")
     add_options(group)
@@ -94,6 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[_KNOWN])
     check_options(config)
     check_report(config)
+    _otlp.send_spans_on(config)
     open_session(config)
     shards.configure(config)
 

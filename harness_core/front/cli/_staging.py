@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -92,6 +93,9 @@ def reference(*, suite: str, into: Path | None, as_it_is: bool, root: Path) -> N
     f"{limits.LLM_BUDGET_USD:.2f}]",
 )
 @click.option("--quiet", is_flag=True, help="Do not follow the logs.")
+@click.option(
+    "--otlp", metavar="URL", help="Send spans on to this collector of yours (OTLP over HTTP)."
+)
 @click.option("--ui", is_flag=True, help="Serve a page of it on 127.0.0.1, and print its address.")
 @root_option
 def up(  # noqa: PLR0913 - the options of a command line
@@ -103,6 +107,7 @@ def up(  # noqa: PLR0913 - the options of a command line
     llm_upstream: str | None,
     llm_budget_usd: float | None,
     quiet: bool,
+    otlp: str | None,
     ui: bool,
     root: Path,
 ) -> None:
@@ -151,8 +156,18 @@ def up(  # noqa: PLR0913 - the options of a command line
         messages=messages_of(chosen, root=root) if ui else None,
         beside=partial(open_page, title=chosen.name, evidence=evidence) if ui else None,
     )
-    if not trio.run(holding):
+    with _spans_on(otlp):
+        was_up = trio.run(holding)
+    if not was_up:
         sys.exit(FOUND)
+
+
+def _spans_on(otlp: str | None) -> AbstractContextManager[None]:
+    if otlp is None:
+        return nullcontext()
+    from harness_core.doubles.http import check_endpoint, sending_on
+
+    return sending_on(check_endpoint(otlp), say=partial(click.echo, err=True))
 
 
 @click.command()

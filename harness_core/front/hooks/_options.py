@@ -67,6 +67,11 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="where evidence is written (default: .evidence in the root directory)",
     )
     group.addoption(
+        "--otlp",
+        metavar="URL",
+        help="send spans that the system under test exports on to this collector (OTLP over HTTP)",
+    )
+    group.addoption(
         "--report",
         dest="harness_report",
         action="store_true",

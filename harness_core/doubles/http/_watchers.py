@@ -1,0 +1,28 @@
+"""Who is told of every request that any recorder of this process takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from harness_core.doubles.http._recorded import Recorded
+
+Watcher = Callable[[Recorded], None]
+
+_watchers: list[Watcher] = []
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Tell ``watcher`` of every request, during the block; it must neither block nor raise."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def told(request: Recorded) -> None:
+    """A request was recorded."""
+    for watcher in tuple(_watchers):
+        watcher(request)
