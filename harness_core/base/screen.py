@@ -7,6 +7,7 @@ subjects. rich is imported when something is shown.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    Line: TypeAlias = Text
     Cell: TypeAlias = str | Text
     Shown: TypeAlias = RenderableType
 
 #: Wider than any line: of a table for no terminal nothing is wrapped.
 _ENDLESS: Final = 1_000_000
+
+#: A person sees that it lives, and nothing takes time from what is measured.
+_FOOT_PER_S: Final = 4
 
 
 def columns(
@@ -57,6 +62,16 @@ def stacked(*parts: Shown | str, indent: int = 0) -> Shown:
 def tinted(text: str, *, good: bool) -> Text:
     """A word that stands out: green or red where there are colours."""
     return _text(text, style="green" if good else "red")
+
+
+def line(*parts: tuple[str, str]) -> Text:
+    """One line that is cut where the terminal ends: texts, each with its style."""
+    from rich.text import Text
+
+    made = Text(no_wrap=True, overflow="ellipsis")
+    for text, style in parts:
+        made.append_text(_text(text, style=style))
+    return made
 
 
 def show(what: Shown, *, err: bool = False) -> None:
@@ -96,6 +111,69 @@ def progress(title: str) -> Iterator[tuple[Callable[[str], None], Callable[[int,
             lambda line: bar.console.print(_text(line), soft_wrap=True),
             lambda done, of: bar.update(task, completed=done, total=of),
         )
+
+
+class Foot:
+    """A few lines at the foot of a terminal; what is written goes above them.
+
+    The cursor is never hidden, and the lines are gone once it has stopped: a process that is killed
+    leaves them, and nothing that its shell would have to put right.
+
+    Args:
+        descriptor: of the terminal; a copy of it is written to, whatever becomes of the descriptor.
+        lines: what stands there; asked for a few times a second, from a thread.
+    """
+
+    def __init__(self, descriptor: int, lines: Callable[[], Sequence[Text]]) -> None:
+        from rich.console import Console, Group
+        from rich.live import Live
+
+        class Visible(Console):
+            def show_cursor(self, show: bool = True) -> bool:  # noqa: ARG002, FBT001, FBT002
+                return False
+
+        self._file = os.fdopen(os.dup(descriptor), "w", encoding="utf-8", errors="replace")
+        self._console = Visible(file=self._file, markup=False, emoji=False, highlight=False)
+        self._live = Live(
+            console=self._console,
+            get_renderable=lambda: Group(*lines()),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            refresh_per_second=_FOOT_PER_S,
+        )
+        self._rest = ""
+
+    def start(self) -> None:
+        """Show it."""
+        self._live.start()
+
+    def write(self, text: str) -> None:
+        """Print text, with colours as ANSI has them, above it: whole lines, the rest once it is one."""
+        from rich.text import Text
+
+        *lines, self._rest = (self._rest + text).split("\n")
+        self._rest = self._rest.rpartition("\r")[2]
+        for line in lines:
+            shown = Text.from_ansi(line.rpartition("\r")[2])
+            self._console.print(shown, soft_wrap=True)
+
+    def stop(self) -> None:
+        """Take it away; a line that was begun is printed."""
+        if self._file.closed:
+            return
+        if self._rest:
+            self.write("\n")
+        self._live.stop()
+        self._file.close()
+
+
+def bar(done: int, of: int, *, width: int) -> Text:
+    """How much is done, as a line of ``width`` cells."""
+    from rich.text import Text
+
+    full = width * min(done, of) // (of or 1)
+    return Text().append("━" * full, style="green").append("━" * (width - full), "bright_black")
 
 
 def _write(text: str, stream: IO[str]) -> None:

@@ -10,6 +10,7 @@ status.
 - ``hooks/_explore.py``: tests marked ``explore``, their share of the time, the fixture ``explore``.
 - ``hooks/_leaks.py``: what a test leaves to the garbage collector, and a run on the machine.
 - ``fixtures``: ``database``, ``stack`` and the like, as ``[tool.staging_harness]`` configures them.
+- ``hooks/_screen.py``: a run on a terminal: at its foot what boots, what runs, how it stands.
 - ``hooks/_end.py``: what a run leaves for its end, that of xdist workers too.
 - ``hooks/_report.py``: ``--report``, a page of the run. ``hooks/_otlp.py``: ``--otlp``.
 - ``causes``: each failure at once, with the product's log; at the end their causes.
@@ -63,6 +64,7 @@ from harness_core.front.hooks._evidence import (
 from harness_core.front.hooks._options import add_marks, add_options, check_options
 from harness_core.front.hooks._outcomes import COUNTER, add_kept, explain_failures, has_failed
 from harness_core.front.hooks._report import check_report, outcomes_file
+from harness_core.front.hooks._screen import show_screen
 from harness_core.front.known import KnownHooks
 from harness_core.front.outcomes import EndingHooks, OutcomeHooks
 from harness_core.front.settings import settings_of
@@ -98,6 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(EndingHooks(partial(redactor_of, config)))
     if not is_worker(config):
         config.pluginmanager.register(CauseHooks())
+        show_screen(config)
         _write_outcomes(config)
     config.stash[_KNOWN] = KnownHooks(config, foreign=foreign)
     config.pluginmanager.register(config.stash[_KNOWN])

@@ -28,6 +28,7 @@ from harness_core.base.evidence import (
 )
 from harness_core.front.hooks._end import HARNESS_ERROR_EXIT
 from harness_core.front.hooks._outcomes import EVIDENCE, has_failed
+from harness_core.front.hooks._screen import note_on_screen
 from harness_core.front.outcomes import folder_of_test, keep_during, keep_story
 from harness_core.process import Run, open_run
 
@@ -67,8 +68,8 @@ def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
     one_at_a_time = Mutex()
 
     def say(text: str) -> None:
-        if reporter is None:  # an xdist worker has no terminal
-            return
+        if reporter is None or note_on_screen(pytestconfig, text):
+            return  # an xdist worker has no terminal
         with one_at_a_time, capture.global_and_fixture_disabled() if capture else nullcontext():
             reporter.write_line(f"[{time.monotonic() - began:5.2f} s] {text}")
             reporter.flush()

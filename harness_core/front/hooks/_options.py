@@ -72,6 +72,12 @@ def add_options(group: pytest.OptionGroup) -> None:
         help="send spans that the system under test exports on to this collector (OTLP over HTTP)",
     )
     group.addoption(
+        "--plain",
+        dest="harness_plain",
+        action="store_true",
+        help="no progress at the foot of a terminal: lines alone, as where there is no terminal",
+    )
+    group.addoption(
         "--report",
         dest="harness_report",
         action="store_true",
