@@ -137,6 +137,7 @@ def run_tests(folder, *words):
 
 
 @pytest.mark.runner
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 async def test_a_run_sends_the_spans_of_its_systems_on(evidence, tmp_path, workers):
     """Those of every worker, to the last; the run is as it is without."""
@@ -151,6 +152,7 @@ async def test_a_run_sends_the_spans_of_its_systems_on(evidence, tmp_path, worke
 
 
 @pytest.mark.runner
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 def test_a_collector_that_is_away_changes_no_verdict(tmp_path, workers):
     """It is said in one line at the end; the status is that of the tests."""

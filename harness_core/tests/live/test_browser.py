@@ -9,7 +9,7 @@ from harness_core.assurance.gates import find_browser
 from harness_core.base.slowness import patience
 from harness_core.tests.live.made import Staged, make_tree
 
-pytestmark = [pytest.mark.requires("browser"), pytest.mark.real]
+pytestmark = [pytest.mark.requires("browser"), pytest.mark.real, pytest.mark.slow]
 
 #: How long a step of the page may take on a machine with nothing else to do.
 STEP_S = 30.0

@@ -239,6 +239,7 @@ def test_fifty_clients_see_the_same(shop, listen):
         assert 50 == len(list(threads.map(follow, clients)))
 
 
+@pytest.mark.slow
 def test_a_client_that_never_reads_is_dropped(shop, listen):
     """It costs a bounded piece of memory until the kernel gives it up; others are served meanwhile."""
     idle = listen(receive_bytes=2048)
@@ -278,6 +279,7 @@ def _pages(staged):
     ]
 
 
+@pytest.mark.slow
 def test_a_page_that_dies_takes_nothing_with_it(own):
     """Its end is said once; what is held goes on, and ends as ever."""
     (page,) = _pages(own)
@@ -291,6 +293,7 @@ def test_a_page_that_dies_takes_nothing_with_it(own):
     assert [] == own.left()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_after_a_signal_nothing_is_left(own, number):
     """Clients that listen, one that does not, and a part that is just starting hold nothing up."""
@@ -309,6 +312,7 @@ def test_after_a_signal_nothing_is_left(own, number):
     idle.close()
 
 
+@pytest.mark.slow
 def test_after_sigkill_nothing_runs(own):
     """The warden ends the page with all the rest; what lies on disk is swept."""
     reading = Listening(own).until(lambda seen: "parts" in seen.seen)

@@ -12,7 +12,7 @@ from harness_core.base.slowness import patience
 from harness_core.base.wait import until_blocking
 from harness_core.tests.screen.terminal import Terminal, seen
 
-pytestmark = [pytest.mark.runner, pytest.mark.real]
+pytestmark = [pytest.mark.runner, pytest.mark.real, pytest.mark.slow]
 
 SOON_S = 60.0
 
