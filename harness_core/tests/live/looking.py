@@ -20,7 +20,8 @@ def request(staged, method, path, *, body=None, token=None, **headers):
         connection.putheader(name, value)
     connection.endheaders(data)
     answer = connection.getresponse()
-    text = answer.read().decode()
+    endless = answer.getheader("content-type", "").startswith("text/event-stream")
+    text = "" if endless else answer.read().decode()
     connection.close()
     return answer.status, dict(answer.getheaders()), text
 

@@ -15,6 +15,7 @@ import trio
 
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.evidence import open_evidence
+from harness_core.base.wait import deadline
 from harness_core.process import open_run
 from harness_core.system.staging import _host
 from harness_core.system.staging._host import Host, ask, open_host
@@ -125,7 +126,10 @@ async def test_one_thing_at_a_time_is_done_to_a_part(tmp_path):
         await acting.begun.wait()
 
         assert {"x": "stop"} == (await host.answer(request("describe")))["answer"]["busy"]
-        with pytest.raises(HarnessError, match="stop of it is not done yet"):
+        with (
+            pytest.raises(HarnessError, match="stop of it is not done yet"),
+            deadline("hear that it is busy", seconds=30),
+        ):
             await host.answer(request("act", part="x", verb="kill"))
         nursery.start_soon(host.answer, request("act", part="y", verb="kill"))
         acting.go_on.set()
@@ -146,9 +150,11 @@ async def test_nothing_is_done_to_parts_that_are_taken_down(tmp_path):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(act)
             await acting.begun.wait()
-            await host.settle()
+            with deadline("see all of it cut off", seconds=30):
+                await host.settle()
             with pytest.raises(HarnessError, match="it is ending"):
                 await host.answer(request("act", part="y", verb="start"))
+            acting.go_on.set()  # for one that was not
     assert [] == acting.done
     assert ["it is ending"] == [error.observed for error in errors]
 
