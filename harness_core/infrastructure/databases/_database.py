@@ -75,12 +75,12 @@ class Database:
         """
         await self._connection.close()
         self._connection.prepared = ()
+        statements = []
         for name, relation in relations.items():
-            await check(self._connection, name, relation, where=where)
+            types = await check(self._connection, name, relation, where=where)
+            statements.append(statement_of(name, relation, types))
         await self._connection.close()
-        self._connection.prepared = tuple(
-            statement_of(name, relation) for name, relation in relations.items()
-        )
+        self._connection.prepared = tuple(statements)
 
     @anywhere
     async def rows(self, sql: Query, params: Params | None = None) -> list[dict[str, Any]]:

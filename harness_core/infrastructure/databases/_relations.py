@@ -45,7 +45,9 @@ class Relation:
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-async def check(connection: Connection, name: str, relation: Relation, *, where: str) -> None:
+async def check(
+    connection: Connection, name: str, relation: Relation, *, where: str
+) -> Mapping[str, str]:
     """The product's database has what a relation asks for, and that is what the contract names.
 
     Args:
@@ -53,6 +55,9 @@ async def check(connection: Connection, name: str, relation: Relation, *, where:
         name: under which it is read.
         relation: what it reads.
         where: the file that says so.
+
+    Returns:
+        What the query yields: column → type.
 
     Raises:
         BadInput: the query is refused, or lacks a column.
@@ -80,6 +85,7 @@ async def check(connection: Connection, name: str, relation: Relation, *, where:
             found="; ".join(each for each, _ in wrong),
             expected="; ".join(each for _, each in wrong),
         )
+    return found
 
 
 def _wrong(relation: Relation, found: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -92,9 +98,23 @@ def _wrong(relation: Relation, found: Mapping[str, str]) -> Iterator[tuple[str, 
             yield f"{column} is {found[column]}", f"{column} as {types[0]}"
 
 
-def statement_of(name: str, relation: Relation) -> str:
-    """The statement that makes a relation in a connection; one that :func:`check` has passed."""
-    columns = [_column(column, relation.values.get(column, {})) for column in relation.columns]
+def statement_of(name: str, relation: Relation, types: Mapping[str, str]) -> str:
+    """The statement that makes a relation in a connection.
+
+    Args:
+        name: under which it is read.
+        relation: one that :func:`check` has passed.
+        types: what that has returned.
+    """
+    columns = [
+        # Python does not count with decimals and floats together.
+        sql.SQL("{}::double precision").format(_column(column, {}))
+        + sql.SQL(" as ")
+        + sql.Identifier(column)
+        if kind == "number" and types[column] == "numeric"
+        else _column(column, relation.values.get(column, {}))
+        for column, kind in relation.columns.items()
+    ]
     columns = columns or [sql.SQL("*")]
     made = sql.SQL("create temporary view {} as select {} from ({}) as given").format(
         sql.Identifier(name),

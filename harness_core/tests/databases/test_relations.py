@@ -46,6 +46,17 @@ async def test_rows_are_those_of_the_contract(product: Database) -> None:
         await product.expect_columns("message_inbox", ["secret"])
 
 
+async def test_a_number_is_one_to_count_with(product: Database) -> None:
+    """Of whatever type the product's is: a test subtracts it from what it has measured itself."""
+    select = "select 1500::numeric / 2 as duration_ms, id as tokens from mail.items where id = 2"
+    relation = Relation(columns={"duration_ms": "number", "tokens": "number"}, select=select)
+    await product.read_as({"sessions": relation}, where=_WHERE)
+
+    [row] = await product.rows("select * from sessions")
+    assert 0.5 == 750.5 - row["duration_ms"]
+    assert "2" == str(row["tokens"])
+
+
 async def test_the_product_sees_nothing_of_it(product: Database) -> None:
     """Another connection has its own table still, and the database nothing that it had not."""
     await product.read_as({"message_inbox": _INBOX}, where=_WHERE)

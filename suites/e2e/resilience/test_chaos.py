@@ -16,7 +16,7 @@ from suites.e2e.worlds.chaos import Chaos, expect_in_time
 pytestmark = pytest.mark.aside("the suite's own way of breaking things and giving them back")
 
 
-@pytest.mark.capability("own-process")
+@pytest.mark.capability("own-process", "registry-table")
 @pytest.mark.disturbs
 async def test_everything_broken_is_given_back(fragile: Ecosystem) -> None:
     """After a test that broke all it could and then failed, the ecosystem is what it was."""

@@ -601,9 +601,7 @@ class Chaos:
             await self.let_in(name)
         for name in sorted(self._paused):
             await self.resume(name)
-        await self._ecosystem.switchboard.database.execute(  # lint: allow writes-rows: removes that entry
-            "DELETE FROM butler_registry WHERE name <> ALL(%s)", (list(self._before),)
-        )
+        await self._strike_out()
         for name, environment in self._environments.items():
             butler = self._ecosystem[name]
             butler.environment.clear()
@@ -613,6 +611,15 @@ class Chaos:
             if butler.child.returncode is not None and name not in self._environments:
                 await butler.restart()
         self._environments.clear()
+
+    async def _strike_out(self) -> None:
+        """Take entries out of the registry that were not there; of a product without any it may be a view."""
+        database = self._ecosystem.switchboard.database
+        known = (list(self._before),)
+        if await database.rows("SELECT name FROM butler_registry WHERE name <> ALL(%s)", known):
+            await database.execute(  # lint: allow writes-rows: removes that entry
+                "DELETE FROM butler_registry WHERE name <> ALL(%s)", known
+            )
 
     async def _prove(self) -> None:
         """As healthy as before; a butler that does not come back by itself is restarted once."""
