@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -58,6 +58,11 @@ class Tables(Table, frozen=True):
 
     subject: Any = None
     env: Any = None
+
+    @classmethod
+    def named(cls) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+        """What a file may have to name of the contract, for its page: a title, heads and rows each."""
+        yield from ()
 
 
 T = TypeVar("T", bound=Tables)

@@ -194,6 +194,8 @@ def _errors_of(item: pytest.Item, ecosystem: Ecosystem) -> tuple[ErrorLine, ...]
     until = ecosystem.watched
     pattern = tables_of(ecosystem.subject).log.error
     errors = error_lines(logs, since, until=until, pattern=pattern)
+    if not pattern and "log-levels" not in ecosystem.subject.capabilities:
+        errors = tuple(line for line in errors if line.traceback)
     found = (*errors, *leaked_lines(logs, since, until=until))
     ecosystem.late_errors.extend(line for line in found if line.ids & others and not line.ids & own)
     return blamed(

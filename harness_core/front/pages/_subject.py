@@ -58,13 +58,16 @@ def _suite_part(suite: Suite, *, root: Path) -> Iterator[str]:
     if kind is not None:
         yield from _body(kind)
         yield key_table(keys_of(kind, outside=("subject", "env"))).rstrip()
+        for title, heads, rows in kind.named():
+            yield f"\n### {title}"
+            yield table(heads, rows).rstrip()
     if suite.capabilities:
         yield f"\n### Capabilities of {suite.name}"
-        rows = [
+        claims = [
             (f"`{each.name}`", each.demands, ", ".join(f"`{key}`" for key in each.needs))
             for each in suite.capabilities
         ]
-        yield table(("capability", "what it demands", "needs"), rows).rstrip()
+        yield table(("capability", "what it demands", "needs"), claims).rstrip()
 
 
 def _body(kind: type) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
 from harness_core.front.skips import NotRun
+from suites.e2e.ecosystem.contract import PLACES
 from suites.e2e.ecosystem.dialect import Dialect, Phrase, Refusal, SpokenTools
 from suites.e2e.ecosystem.handle import envelope
 from suites.e2e.ecosystem.mcp import ToolResult
@@ -40,6 +41,23 @@ class _Product:
     async def call(self, tool: str, arguments: Mapping[str, Any], **_: Any) -> ToolResult:
         self.asked.append((tool, arguments))
         return ToolResult(is_error=False, text="", value=self.value)
+
+
+def test_every_place_of_a_message_is_documented() -> None:
+    """Whoever writes [ingest] finds each place of a message on the page, and no other."""
+    message = envelope("hello", event_id="e-1", trace_id="0" * 32)
+    message["control"]["idempotency_key"] = "k"
+
+    assert set(PLACES["ingest"]) == set(_leaves(message))
+
+
+def _leaves(call: Mapping[str, Any]) -> Iterator[str]:
+    """The places of a call, of which the raw payload is one."""
+    for key, value in call.items():
+        if isinstance(value, Mapping) and key != "raw":
+            yield from (f"{key}.{place}" for place in _leaves(value))
+        else:
+            yield key
 
 
 async def test_a_call_is_made_in_the_products_words() -> None:

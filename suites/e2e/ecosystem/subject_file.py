@@ -23,7 +23,7 @@ docs/reference/subject.md has the other tables.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -32,6 +32,7 @@ from msgspec import field, structs
 from harness_core.base.errors import BadInput
 from harness_core.base.reading import Misfit, Table, like
 from harness_core.system.subject import Subject, Tables, Variables, load_subject
+from suites.e2e.ecosystem.contract import ANSWERS, CONTRACT, OF, PLACES, VALUES
 from suites.e2e.ecosystem.roster import ButlerConfig
 
 __all__ = ["OWN_PROCESS", "EcosystemTables", "filled", "read_subject", "tables_of"]
@@ -255,7 +256,8 @@ class Relations(Table, frozen=True):
     """``[tables.NAME]``: where a product keeps what the contract names.
 
     Attributes:
-        select: a query that yields the contract's columns; ``{name}`` is the butler's.
+        select: a query that yields the contract's columns (below); of any other table that a test reads,
+            such as `symptoms`, those that the test names. ``{name}`` is the butler's.
         values: column → the product's value → the contract's.
         more: further columns that it yields.
         butler: whose database it is in, where that is one alone.
@@ -345,7 +347,7 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
         route: `route.execute` in the product's words.
         session: what a session may know.
         tables: where the product keeps what the contract names: inbox, routing_log, sessions,
-            butler_registry, state and so on.
+            butler_registry, state and so on; left out, it is read under the contract's own name.
         tools: how tools are called; left out, by MCP over HTTP/SSE at
             `http://127.0.0.1:{port}/sse`.
     """
@@ -382,6 +384,26 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
             elif not isinstance(port, int) or not 0 < port <= 65_535:
                 raise Misfit("ports", name, expected="a port from 1 to 65535")
 
+    @classmethod
+    def named(cls) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+        """Places of calls, and columns of tables."""
+        calls = [
+            (f"`[{name}]`", _listed(places), _listed(ANSWERS.get(name, ())))
+            for name, places in PLACES.items()
+        ]
+        yield "What calls hold", ("table", "places for `arguments`", "keys of `answer`"), calls
+        tables = [
+            (
+                f"`[tables.{name}]`",
+                OF.get(name, "each"),
+                ", ".join(f"`{column}`" + f" {kind}".rstrip() for column, kind in columns.items()),
+            )
+            for name, columns in CONTRACT.items()
+        ]
+        yield "What tables yield", ("table", "butler", "columns"), tables
+        says = [(f"`{column}`", text) for column, text in VALUES.items()]
+        yield "What columns say", ("column", "what stands there"), says
+
     @property
     def one_process(self) -> bool:
         """One process serves every butler."""
@@ -398,6 +420,10 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
         asked = config.port if self.ports.get("source") == "roster" else None
         port = self.ports.get(config.name, asked)
         return port if isinstance(port, int) else None
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def tables_of(subject: Subject) -> EcosystemTables:

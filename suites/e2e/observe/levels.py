@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["is_error", "plain"]
+__all__ = ["is_error", "plain", "says_level"]
 
 #: Colours, and what else a terminal takes for a command.
 _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[@-Z\\-_])")
@@ -47,6 +47,16 @@ def is_error(line: str, pattern: str = "") -> bool:
     """
     if pattern:
         return re.search(pattern, line) is not None
+    return _is_bad_line(line) is True
+
+
+def says_level(line: str) -> bool:
+    """Whether a line, without colours, says its level, whichever that is."""
+    return _is_bad_line(line) is not None
+
+
+def _is_bad_line(line: str) -> bool | None:
+    """Whether its level is one of an error; ``None`` when it says none."""
     if line.lstrip().startswith("{") and (level := _level_of(line)) is not None:
         return _is_bad(level)
     if (named := _NAMED.search(line)) is not None:
@@ -73,7 +83,7 @@ def _is_bad(level: object) -> bool:
     return int(text) >= _ERROR if text.isdecimal() else _LEVELS.get(text, False)
 
 
-def _front_level(line: str) -> bool:
+def _front_level(line: str) -> bool | None:
     """A level as a word of its own near the front: capital, marked off, or behind nothing but a time."""
     timed = True
     for word in line.split()[:_FRONT]:
@@ -83,4 +93,4 @@ def _front_level(line: str) -> bool:
         if bad is not None and (marked or timed):
             return bad
         timed = timed and any(char.isdigit() for char in word)
-    return False
+    return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,16 @@ from suites.e2e.ecosystem.boot import Say, link_butlers, open_ecosystem
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.ecosystem.subject_file import Module, filled, tables_of
 
-__all__ = ["BEAT_S", "MODULES", "Connected", "open_connected", "variables_of"]
+__all__ = [
+    "BEAT_S",
+    "MODULES",
+    "Connected",
+    "Services",
+    "credentials_of",
+    "open_connected",
+    "open_services",
+    "variables_of",
+]
 
 #: Modules that are given credentials here and nowhere else.
 MODULES: Final = ("telegram", "email", "calendar")
@@ -72,6 +81,55 @@ class Connected:
         return [request.json() for request in self.telegram.matching(path, since=since)]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What modules speak to.
+
+    Attributes:
+        telegram: stands for the Telegram Bot API.
+        calendar: stands for a calendar of the shape of Google's.
+        mail: stands for the mail server.
+        fields: of ``[modules.NAME.env]``: addresses and credentials.
+    """
+
+    telegram: Recorder
+    calendar: Recorder
+    mail: Mailbox
+    fields: Mapping[str, str]
+
+
+@asynccontextmanager
+async def open_services(run: Run, *, evidence: Evidence) -> AsyncIterator[Services]:
+    """Serve them, with credentials of their own.
+
+    Args:
+        run: the run they belong to.
+        evidence: keeps what they received.
+    """
+    telegram_token = f"{secrets.randbelow(10**9)}:{secrets.token_urlsafe(24)}"
+    calendar_token = "cal-" + secrets.token_urlsafe(24)
+    evidence.redactor.add(telegram_token, calendar_token)
+    async with (
+        open_recorder("telegram", evidence=evidence, rules=telegram_rules(telegram_token)) as bots,
+        open_recorder("calendar", evidence=evidence, rules=calendar_rules(calendar_token)) as days,
+        open_mailbox(run, evidence=evidence) as mail,
+    ):
+        fields = {
+            "telegram_url": bots.url,
+            "telegram_token": telegram_token,
+            "telegram_chat": "10000001",
+            "calendar_url": days.url,
+            "calendar_token": calendar_token,
+            "calendar_id": _CALENDAR,
+            "mail_host": mail.host,
+            "mail_port": str(mail.port),
+            "mail_account": mail.account,
+            "mail_password": mail.password,
+            "mail_recipient": "owner@example.test",
+        }
+        yield Services(telegram=bots, calendar=days, mail=mail, fields=fields)
+
+
 @asynccontextmanager
 async def open_connected(
     run: Run, subject: Subject, *, evidence: Evidence, roster: Path, say: Say
@@ -89,34 +147,12 @@ async def open_connected(
         BadInput: the subject file says it wrongly.
     """
     link_butlers(subject, roster, BUTLERS)
-    telegram_token = f"{secrets.randbelow(10**9)}:{secrets.token_urlsafe(24)}"
-    calendar_token = "cal-" + secrets.token_urlsafe(24)
-    evidence.redactor.add(telegram_token, calendar_token)
-    owner_chat, owner_address = "10000001", "owner@example.test"
-    async with (
-        open_recorder("telegram", evidence=evidence, rules=telegram_rules(telegram_token)) as bots,
-        open_recorder("calendar", evidence=evidence, rules=calendar_rules(calendar_token)) as days,
-        open_mailbox(run, evidence=evidence) as mail,
-    ):
-        fields = {
-            "telegram_url": bots.url,
-            "telegram_token": telegram_token,
-            "telegram_chat": owner_chat,
-            "calendar_url": days.url,
-            "calendar_token": calendar_token,
-            "calendar_id": _CALENDAR,
-            "mail_host": mail.host,
-            "mail_port": str(mail.port),
-            "mail_account": mail.account,
-            "mail_password": mail.password,
-            "mail_recipient": owner_address,
-            "interval_s": f"{BEAT_S:g}",
-        }
+    async with open_services(run, evidence=evidence) as services:
         heartbeat = tables_of(subject).heartbeat.env
-        environment = filled(subject, "heartbeat.env", heartbeat, fields)
+        beat = {**services.fields, "interval_s": f"{BEAT_S:g}"}
+        environment = filled(subject, "heartbeat.env", heartbeat, beat)
         for module in MODULES:
-            variables = variables_of(subject, module)
-            environment |= filled(subject, f"modules.{module}.env", variables, fields)
+            environment |= credentials_of(subject, module, services)
         async with open_ecosystem(
             run,
             subject,
@@ -128,14 +164,14 @@ async def open_connected(
             await butlers["heartbeat"].stop()
             yield Connected(
                 butlers=butlers,
-                telegram=bots,
-                calendar=days,
-                mail=mail,
-                telegram_token=telegram_token,
-                calendar_token=calendar_token,
+                telegram=services.telegram,
+                calendar=services.calendar,
+                mail=services.mail,
+                telegram_token=services.fields["telegram_token"],
+                calendar_token=services.fields["calendar_token"],
                 calendar_id=_CALENDAR if _is_chosen(subject) else "",
-                owner_chat=owner_chat,
-                owner_address=owner_address,
+                owner_chat=services.fields["telegram_chat"],
+                owner_address=services.fields["mail_recipient"],
             )
 
 
@@ -147,6 +183,16 @@ def variables_of(subject: Subject, module: str) -> Variables:
     """The environment by which a module is given its credentials; empty when the file has none."""
     found: Module = getattr(tables_of(subject).modules, module)
     return found.env
+
+
+def credentials_of(subject: Subject, module: str, services: Services) -> dict[str, str]:
+    """The same, with addresses and credentials filled in.
+
+    Raises:
+        BadInput: the subject file has another field.
+    """
+    variables = variables_of(subject, module)
+    return filled(subject, f"modules.{module}.env", variables, services.fields)
 
 
 def telegram_rules(token: str) -> list[Rule]:

@@ -26,7 +26,7 @@ from starlette.routing import Route
 
 MODEL = "claude-haiku-4-5-20251001"
 SLIP = os.environ.get("HIVE_SLIP", "")
-COLOURS = {"INFO": 32, "WARN": 33, "ERROR": 31}
+MARKS = {"INFO": "32m·", "WARN": "33m~", "ERROR": "31m!"}
 MOST_WAITING, MOST_ROUNDS, SESSION_S, LETTER_S = 20, 8, 60, 90
 
 HEAP = """
@@ -39,7 +39,7 @@ create table if not exists heap (
 def log(level, words):
     """Colourful, as people like it who look at terminals."""
     now = datetime.datetime.now().strftime("%H:%M:%S")
-    print(f"\x1b[2m{now}\x1b[0m \x1b[1;{COLOURS[level]}m{level}\x1b[0m {words}", file=sys.stderr, flush=True)
+    print(f"\x1b[2m{now}\x1b[0m \x1b[1;{MARKS[level]}\x1b[0m {words}", file=sys.stderr, flush=True)
 
 
 def now():

@@ -7,7 +7,7 @@ import { database } from './pg.mjs'
 import { TRADES } from './trades.mjs'
 
 const [directory, port] = [process.argv[2], Number(process.argv[3])]
-const { PORTER_STORE, PORTER_BOARD, PORTER_MODEL, PORTER_MODEL_KEY, PORTER_SLIP } = process.env
+const { PORTER_STORE, PORTER_BOARD, PORTER_MODEL, PORTER_MODEL_KEY, PORTER_BOT_API, PORTER_BOT_TOKEN, PORTER_SLIP } = process.env
 const slip = PORTER_SLIP ?? '' // a fault that was planted here, for the suite's own tests
 const MODEL = 'claude-haiku-4-5-20251001'
 const WAITING = 20
@@ -16,7 +16,8 @@ const [TURNS, SESSION_S, HOP_S] = [8, 60, 90]
 // pino's levels: 30 is information, 50 an error.
 const log = (level, msg, more = {}) => process.stderr.write(JSON.stringify({ level, time: Date.now(), msg, ...more }) + '\n')
 
-const card = Object.fromEntries(readFileSync(`${directory}/butler.toml`, 'utf8').split('\n')
+const lines = readFileSync(`${directory}/butler.toml`, 'utf8').split('\n')
+const card = Object.fromEntries(lines
   .map(line => /^(\w+) = (.+)$/.exec(line)).filter(Boolean).map(([, key, value]) => [key, JSON.parse(value)]))
 const me = card.name
 const trade = TRADES[me]
@@ -76,6 +77,24 @@ const checked = (takes, run) => {
   return { takes: schema, run: given => { check(given); return run(given) } }
 }
 const tool = (about, takes, run) => ({ about, ...checked(takes, run) })
+
+// --- modules: what a porter has outside of the house -------------------------------------------------
+
+const failed = (phase, error) => ({ status: 'failed', phase, error })
+const active = { status: 'active', phase: null, error: null }
+const OUTSIDE = {
+  telegram: async () => {
+    if (slip === 'active-whatever') return active
+    if (!PORTER_BOT_API || !PORTER_BOT_TOKEN) return failed('credentials', 'no token of a bot was given')
+    try {
+      const response = await fetch(`${PORTER_BOT_API}/bot${PORTER_BOT_TOKEN}/getMe`, { signal: AbortSignal.timeout(5000) })
+      return response.ok ? active : failed('credentials', `the token is refused with ${response.status}`)
+    } catch (error) { return failed('startup', `Telegram does not answer: ${error.message}`) }
+  }
+}
+const outside = lines.map(line => /^\[modules\.(\w+)\]$/.exec(line)?.[1]).filter(name => name in OUTSIDE)
+const modules = Object.fromEntries(await Promise.all(outside.map(async name => [name, await OUTSIDE[name]()])))
+const complete = Object.values(modules).every(module => module.status === 'active')
 
 // --- sessions: one after the other -----------------------------------------------------------------
 
@@ -158,7 +177,7 @@ const rowsOf = `select number::text as id, paper as request_id, said as prompt, 
 
 const common = {
   status: tool('How this porter is.', {}, () => db.ask('select 1').then(
-    () => ({ name: me, health: 'ok', modules: {} }), () => ({ name: me, health: 'degraded', modules: {} }))),
+    () => ({ name: me, health: complete ? 'ok' : 'degraded', modules }), () => ({ name: me, health: 'degraded', modules }))),
   trigger: tool('Have this porter do something.', { prompt: 'text<=200000', 'context?': 'text<=200000' }, async ({ prompt, context }) =>
     ({ success: true, result: await work('asked', null, context ? `${prompt}\n<context>\n${context}\n</context>` : prompt) })),
   hand_over: tool('A part of a message, from the board.', { paper: 'text<=100', from: 'text<=100', to: 'text<=100', words: 'text<=200000' }, async ({ paper, from, to, words }) => {
