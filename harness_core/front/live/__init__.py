@@ -3,7 +3,8 @@
 The page is a process of its own beside what is held: it asks the control socket as another terminal
 does, and reads the evidence. What hangs, leaks or dies in it disturbs nothing else.
 
-- ``_open.py``: :func:`open_page`, starts it; ``__main__.py``: the process.
+- ``_open.py``: :func:`open_page`, starts it; ``__main__.py``: the process. ``_spans.py``: spans that
+  plain recorders are sent.
 - ``_guard.py``: whom it answers. ``_app.py``: what it answers. ``_stream.py``: one client that listens.
 - ``_board.py``: what is known now, renewed while anyone looks; ``_asking.py``: the control socket;
   ``_memory.py``: memory of processes; ``_travel.py``: messages that were sent.

@@ -14,6 +14,7 @@ from typing import Final
 import trio
 
 from harness_core.base.evidence import Evidence
+from harness_core.front.live._spans import spans_written
 from harness_core.process import Child, Run
 
 __all__ = ["TOKEN_VARIABLE", "open_page"]
@@ -52,7 +53,7 @@ async def open_page(
     token = secrets.token_urlsafe(32)
     evidence.redactor.add(token)
     command = [sys.executable, "-m", "harness_core.front.live", str(socket), str(os.getpid())]
-    with _listening() as listener:
+    with _listening() as listener, spans_written(evidence):
         port = listener.getsockname()[1]
         async with (
             run.child(

@@ -14,10 +14,10 @@ import pytest
 import trio
 
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
-from harness_core.base.evidence import open_evidence
+from harness_core.base.evidence import Message, open_evidence
 from harness_core.base.wait import deadline
 from harness_core.process import open_run
-from harness_core.system.staging import _host
+from harness_core.system.staging import Offer, Way, _host
 from harness_core.system.staging._host import Host, ask, open_host
 from harness_core.system.staging._runs import runs_seen
 
@@ -157,6 +157,45 @@ async def test_nothing_is_done_to_parts_that_are_taken_down(tmp_path):
             acting.go_on.set()  # for one that was not
     assert [] == acting.done
     assert ["it is ending"] == [error.observed for error in errors]
+
+
+class Talking:
+    """What can be sent to it."""
+
+    def __init__(self, *, free_text: bool) -> None:
+        self.free_text, self.sent = free_text, []
+
+    def offers(self) -> list[Offer]:
+        """One."""
+        return [Offer(id="tea", title="Tea", text="a pound of tea")]
+
+    async def send(self, offer: str, text: str) -> str:
+        """Note it."""
+        self.sent.append((offer, text))
+        return "1"
+
+    async def way(self, message: str) -> Way:
+        """It has arrived."""
+        return Way(story=(Message(id=message, text="tea"),), ended=True)
+
+
+async def test_what_is_offered_is_sent_and_followed(tmp_path):
+    """With the names of its story; any text only where something understands it."""
+    async with staged(tmp_path) as (host, _):
+        host.messages = talking = Talking(free_text=False)
+        offers = (await host.answer(request("offers")))["answer"]
+        sent = (await host.answer(request("send", offer="tea")))["answer"]
+        way = (await host.answer(request("way", message=sent)))["answer"]
+
+        assert ["tea"] == [offer["id"] for offer in offers["offers"]]
+        assert (True, "message") == (way["ended"], way["story"][0]["tells"])
+        with pytest.raises(HarnessError, match="--llm live"):
+            await host.answer(request("send", text="whatever"))
+        talking.free_text = True
+        await host.answer(request("send", text="whatever"))
+        with pytest.raises(HarnessError, match="--llm live"):
+            await host.answer(request("send", text="  "))
+    assert [("tea", ""), ("", "whatever")] == talking.sent
 
 
 @pytest.mark.parametrize("word", ["act", "offers", "send", "way", "spent"])
