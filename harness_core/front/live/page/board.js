@@ -65,7 +65,8 @@ const board = {
     if (part.memory) samples.push(part.memory);
     this.memory.set(part.name, samples.slice(-SAMPLES));
     const now = part.memory ? size(part.memory) : "–";
-    row.memory.replaceChildren(part.memory ? spark(samples.slice(-SAMPLES)) : "", el("span", {}, now));
+    row.memory.replaceChildren(samples.length > 2 ? spark(samples.slice(-SAMPLES)) : "", el("span", {}, now));
+    row.memory.classList.toggle("none", !part.memory);
   },
 
   acts(row, part) {
