@@ -40,8 +40,8 @@ async def open_page(
     title: str,
     evidence: Evidence,
     say: Callable[[str], None],
-) -> AsyncIterator[None]:
-    """Serve the page for the block, on a free port of 127.0.0.1, and say where it is.
+) -> AsyncIterator[str]:
+    """Serve the page for the block, on a free port of 127.0.0.1, and say where it is; yields that line.
 
     Args:
         run: that holds something.
@@ -65,9 +65,10 @@ async def open_page(
             ) as page,
             trio.open_nursery() as nursery,
         ):
-            say(f"page: http://{_LOOPBACK}:{port}/?token={token}")
+            where = f"page: http://{_LOOPBACK}:{port}/?token={token}"
+            say(where)
             nursery.start_soon(_watch, page, say)
-            yield
+            yield where
             nursery.cancel_scope.cancel()
 
 

@@ -27,8 +27,9 @@ __all__ = ["SAID", "Beside", "hold"]
 
 Say = Callable[[str], None]
 
-#: Opened for as long as something is held, e.g. a page of it: ``beside(run, socket, say=…)``.
-Beside = Callable[..., AbstractAsyncContextManager[None]]
+#: Opened for as long as something is held, e.g. a page of it: ``beside(run, socket, say=…)``; yields a
+#: line that is said once more when all is up.
+Beside = Callable[..., AbstractAsyncContextManager[str]]
 
 #: Where among the evidence all stands that a person was told.
 SAID: Final = "up.log"
@@ -75,7 +76,7 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
                 async with (
                     open_run(evidence=evidence) as run,
                     open_host(run, title=title, root=root, staged=True) as host,
-                    (beside or _nothing)(run, host.path, say=say),
+                    (beside or _nothing)(run, host.path, say=say) as last,
                 ):
                     nursery.start_soon(_obey, signals, host, say)
                     nursery.start_soon(_end_boot, host, booting)
@@ -89,7 +90,7 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
                         host.messages = messages(environment, subject) if messages else None
                         host.environment = environment
                         was_up = True
-                        await _show(host, environment, run.id, say=say, quiet=quiet)
+                        await _show(host, environment, run.id, say=say, quiet=quiet, last=last)
                         note("stopping: every part may finish what it is doing")
                         await host.settle()
             nursery.cancel_scope.cancel()
@@ -98,10 +99,10 @@ async def hold(  # noqa: PLR0913 - what `harness up` knows of it
 
 
 @asynccontextmanager
-async def _nothing(run: Run, socket: Path, *, say: Say) -> AsyncIterator[None]:
+async def _nothing(run: Run, socket: Path, *, say: Say) -> AsyncIterator[str]:
     """What is opened beside it when nothing is."""
     del run, socket, say
-    yield
+    yield ""
 
 
 def _now() -> str:
@@ -123,7 +124,7 @@ async def _end_boot(host: Host, booting: trio.CancelScope) -> None:
 
 
 async def _show(
-    host: Host, environment: Environment, run_id: str, *, say: Say, quiet: bool
+    host: Host, environment: Environment, run_id: str, *, say: Say, quiet: bool, last: str
 ) -> None:
     seen = [run for run in await trio.to_thread.run_sync(runs_seen) if run.id == run_id]
     for line in render(seen):
@@ -132,6 +133,8 @@ async def _show(
         f"from another terminal: harness ps (--reveal shows passwords), logs NAME -f, down; "
         f"end it here with Ctrl-C ({host.path.parent.name})"
     )
+    if last:
+        say(last)
     if quiet:
         await host.stopping.wait()
         return

@@ -1,5 +1,6 @@
 """A tree with a suite that boots a shop, and ``harness up --ui`` of it in a process of its own."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -12,6 +13,8 @@ from harness_core.base.slowness import patience
 from harness_core.base.wait import until_blocking
 
 HERE = Path(__file__).parent
+
+_PR_SET_PDEATHSIG = 1
 
 #: A boot or an end of the shop, on a machine with nothing else to do.
 SOON_S = 60.0
@@ -31,6 +34,11 @@ def make_tree(folder):
     (folder / "tree" / "pyproject.toml").write_text("[dependency-groups]\ntest = []\n")
     (folder / "state").mkdir(mode=0o711)
     return folder / "tree"
+
+
+def _end_with_us():
+    """A run of tests that is killed leaves no shop."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Staged:
@@ -54,6 +62,7 @@ class Staged:
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_end_with_us,  # noqa: PLW1509 - no thread of ours holds a lock now
             )
         until_blocking(
             lambda: "page: " in self.said() or self.process.poll() is not None,
