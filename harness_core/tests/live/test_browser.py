@@ -1,5 +1,6 @@
 """The page of what is held, in a real browser: what a person sees and does, and what it must not do."""
 
+import json
 import os
 import signal
 
@@ -288,3 +289,23 @@ def test_the_end_is_shown(browser, tmp_path):
         staged.end()
         context.close()
     assert [] == staged.left()
+
+
+def test_a_budget_is_shown_where_a_provider_is_paid(browser, shop, evidence):
+    """How much of it is spent, as text and as a bar; with rehearsed models there is none."""
+    sums = {"calls": 12, "input_tokens": 9000, "output_tokens": 800, "usd": 1.4}
+    totals = {"mode": "live", "budget_usd": 2.0, "spent_usd": 1.5, "overall": sums}
+    told = f"event: parts\ndata: []\n\nevent: spent\ndata: {json.dumps(totals)}\n\n"
+    context = browser.new_context(viewport={"width": 1280, "height": 700})
+    page = context.new_page()
+    page.set_default_timeout(patience(STEP_S) * 1000)
+    page.route(
+        "**/events*", lambda route: route.fulfill(body=told, content_type="text/event-stream")
+    )
+    page.goto(shop.address)
+    page.wait_for_selector("#budget-text:has-text('$1.5000 of the budget of $2.00 spent')")
+    evidence.keep("budget.png", page.screenshot())
+
+    assert "75.00" == page.get_attribute("#budget-spent", "width")
+    assert "9,800" in page.inner_text("#facts")
+    context.close()
