@@ -98,8 +98,10 @@ class Traces:
     def settled(self) -> Left:
         """What is left once nothing is, or after twelve seconds."""
         with suppress(NotReady):
-            until_blocking(lambda: self._look().nothing, seconds=_SETTLE_S, action="look")
-        return self._look()
+            until_blocking(
+                lambda: self.look().nothing, seconds=_SETTLE_S, action="look", poll_s=0.5
+            )
+        return self.look()
 
     def remove(self) -> None:
         """Remove it."""
@@ -111,7 +113,8 @@ class Traces:
         if networks := self._networks():
             _docker("network", "rm", *networks)
 
-    def _look(self) -> Left:
+    def look(self) -> Left:
+        """What is left now."""
         _reap()
         pids = _below(os.getpid())
         containers, networks = self._containers(), self._networks()

@@ -20,13 +20,18 @@ __all__ = ["ShopImages", "open_images"]
 
 _RYUK: Final = "testcontainers/ryuk"
 
-#: Where there is docker-compose, but not as a plugin of docker.
+#: Where there is docker-compose 1, and no compose of docker's. It has no --wait: the glue waits.
 _PLUGIN: Final = """#!/bin/sh
 if [ "$1" = docker-cli-plugin-metadata ]; then
     echo '{"SchemaVersion":"0.1.0","Vendor":"docker-compose","Version":"1"}'
     exit
 fi
 shift
+for word; do
+    shift
+    [ "$word" = --wait ] && word=-d
+    set -- "$@" "$word"
+done
 exec docker-compose "$@"
 """
 
@@ -81,7 +86,7 @@ def open_images(place: Path) -> Iterator[ShopImages]:
             plugin.parent.mkdir(parents=True)
             plugin.write_text(_PLUGIN)
             plugin.chmod(0o755)
-            remarks["pytest-docker"] = "docker compose is docker-compose 1"
+            remarks["pytest-docker"] = "by docker-compose 1"
         try:
             yield ShopImages(prefix=prefix, environment=environment, remarks=remarks)
         finally:

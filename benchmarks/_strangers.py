@@ -230,7 +230,7 @@ class _Runs:
                 runner.wait()
                 killed = traces.settled()
                 self._pass(place, project)
-                return killed, traces.settled()
+                return killed, traces.look()
             finally:
                 runner.kill()
                 runner.wait()
