@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,6 +123,17 @@ class Board:
     async def _look(self) -> bool:
         await self._someone.wait()
         before = self.feed.last, self._version
+        try:
+            await self._renew_once()
+        except Exception as error:  # noqa: BLE001 - of what a system says nothing may end its page
+            traceback.print_exception(error)
+            self._show("trouble", f"{type(error).__name__}: {error}")
+        self._looks += 1
+        if before != (self.feed.last, self._version):
+            self._tell()
+        return False
+
+    async def _renew_once(self) -> None:
         self._missed += self.feed.add(self._tails.new())
         if self._missed:
             self._show("missed", self._missed)
@@ -131,10 +143,6 @@ class Board:
             self._show("travels", self._travels.rows())
         if self._looks % _MEMORY_EVERY == 0:
             await self._look_at_spent()
-        self._looks += 1
-        if before != (self.feed.last, self._version):
-            self._tell()
-        return False
 
     def _tell(self) -> None:
         self.changed.set()
