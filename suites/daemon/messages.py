@@ -6,7 +6,17 @@ from typing import Final
 
 from harness_core.base.vain import VainWaits
 from harness_core.system.subject import Subject
-from suites.daemon.wire import NIL, Connection, Form, Keyword, Message, T, plist
+from suites.daemon.wire import (
+    NIL,
+    Connection,
+    Form,
+    Keyword,
+    Message,
+    RemoteProtocolError,
+    T,
+    Violation,
+    plist,
+)
 
 __all__ = [
     "ANSWER_S",
@@ -14,6 +24,8 @@ __all__ = [
     "HEARTBEAT",
     "STATUSES",
     "ask",
+    "due",
+    "due_end",
     "expect_health",
     "expect_message",
     "expect_refusal",
@@ -28,8 +40,8 @@ __all__ = [
 #: nothing else loads the machine.
 ANSWER_S: Final = 10.0
 
-#: Rows of one test that were left without an answer, so that the next need not wait as long.
-_ANSWERS: Final = VainWaits()
+#: Rows of one test that were left without what was due, so that the next need not wait as long.
+_DUE: Final = VainWaits()
 
 HEALTH_CHECK: Final = plist(type=Keyword("HEALTH-CHECK"))
 HEARTBEAT: Final = plist(type=Keyword("EVENT"), payload=plist(sensor=Keyword("HEARTBEAT")))
@@ -72,10 +84,44 @@ async def ask(connection: Connection, form: Form, *, seconds: float = ANSWER_S) 
     Of a product that leaves rows of one test without an answer, the next rows wait less, and say so.
     """
     await connection.send(form)
-    with _ANSWERS.waiting("an answer", seconds=seconds) as wait:
-        answer = await connection.receive(f"an answer{wait.note}", seconds=wait.seconds)
+    return await due(connection, "an answer", seconds=seconds)
+
+
+async def due(connection: Connection, what: str, *, seconds: float) -> Message:
+    """The next message, which a right product sends: to wait for it in vain is a failure.
+
+    Args:
+        connection: on which it is due.
+        what: the same for every row of a test.
+        seconds: how long it may take on a machine with nothing else to do.
+
+    Raises:
+        RemoteProtocolError: it did not come, or is no message.
+    """
+    with _DUE.waiting(what, seconds=seconds) as wait:
+        try:
+            message = await connection.receive(f"{what}{wait.note}", seconds=wait.seconds)
+        except RemoteProtocolError as error:
+            wait.came = error.violation is not Violation.SILENT
+            raise
         wait.came = True
-    return answer
+    return message
+
+
+async def due_end(connection: Connection, *, seconds: float) -> tuple[Message, ...]:
+    """All that comes before the end of a connection, which is due likewise.
+
+    Raises:
+        RemoteProtocolError: it stays open, or what came is no message.
+    """
+    with _DUE.waiting("the end", seconds=seconds) as wait:
+        try:
+            messages = await connection.receive_until_closed(seconds=wait.seconds)
+        except RemoteProtocolError as error:
+            wait.came = error.violation is not Violation.SILENT
+            raise
+        wait.came = True
+    return messages
 
 
 async def say(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suites.daemon.daemon import HEALTH_S, Daemon, health_on
 from suites.daemon.hostile import END_S, Hostile, Owed
-from suites.daemon.messages import HEALTH_CHECK, expect_health, expect_refusal
+from suites.daemon.messages import HEALTH_CHECK, due, due_end, expect_health, expect_refusal
 from suites.daemon.wire import Connection, Keyword, Message, RemoteProtocolError, Violation
 
 __all__ = ["ERRORS", "ended_as_owed", "expect_end", "expect_error", "expect_owed"]
@@ -23,16 +23,16 @@ async def expect_owed(row: Hostile, connection: Connection, daemon: Daemon) -> N
     if row.reads and "reader-macros" not in daemon.subject.capabilities:
         owed = Owed.EITHER
     if owed is Owed.HEALTH:
-        expect_health(await connection.receive("the answer it is owed", seconds=HEALTH_S))
+        expect_health(await due(connection, "the answer it is owed", seconds=HEALTH_S))
     elif owed is Owed.ERROR:
         await expect_error(connection, daemon, *row.says, what=row.id)
     elif owed is Owed.EITHER:
         await connection.send_eof()
-        for message in await connection.receive_until_closed(seconds=END_S):
+        for message in await due_end(connection, seconds=END_S):
             if message.get("TYPE") != Keyword("LOG"):
                 expect_health(message)
     elif owed is Owed.END:
-        await connection.receive_until_closed(seconds=END_S)
+        await due_end(connection, seconds=END_S)
     else:
         await expect_end(connection, daemon, *row.says, what=row.id)
 
@@ -77,7 +77,7 @@ async def until_closed(connection: Connection, what: str) -> list[Message]:
     messages: list[Message] = []
     while True:
         try:
-            message = await connection.receive("the end", seconds=END_S)
+            message = await due(connection, "a word or the end", seconds=END_S)
         except RemoteProtocolError as error:
             if error.violation is Violation.CLOSED:
                 return messages
@@ -99,7 +99,7 @@ async def expect_error(connection: Connection, daemon: Daemon, *words: str, what
     Without framed errors it may be passed over, or be the end; it has no other answer.
     """
     if ERRORS in daemon.subject.capabilities:
-        refusal = await connection.receive("an error LOG", seconds=HEALTH_S)
+        refusal = await due(connection, "an error LOG", seconds=HEALTH_S)
 
         assert refusal.get("TYPE") == Keyword("LOG"), accepted_as(what, refusal, connection)
         expect_refusal(refusal, connection, *words)

@@ -15,6 +15,7 @@ from suites.daemon.messages import (
     HEALTH_CHECK,
     HEARTBEAT,
     ask,
+    due,
     expect_health,
     expect_message,
     request,
@@ -55,7 +56,7 @@ async def test_meta_without_a_source(client, meta: str) -> None:
     await client.send_bytes(
         frame(f'(:TYPE :EVENT :META {meta} :PAYLOAD (:SENSOR :USER-INPUT :TEXT "ping"))')
     )
-    answer = await client.receive("an answer", seconds=ANSWER_S)
+    answer = await due(client, "an answer", seconds=ANSWER_S)
 
     assert expect_message(answer, client).strip(), (
         f"contract 2: an answer has a text, found {answer.payload}"
@@ -210,7 +211,7 @@ async def test_every_text_that_waits_is_answered(start, token: str) -> None:
             for number, client in enumerate(clients):
                 text = f"<{turn}-{number}-{token}>"
                 try:
-                    answer = await client.receive("its answer", seconds=ANSWER_S)
+                    answer = await due(client, "its answer", seconds=ANSWER_S)
                 except RemoteProtocolError as error:
                     wrong.append(f"turn {turn}, client {number}: {str(error)[:200]}")
                 else:

@@ -30,6 +30,7 @@ from suites.daemon.messages import (
     HEALTH_CHECK,
     HEARTBEAT,
     ask,
+    due,
     expect_health,
     expect_message,
     expect_refusal,
@@ -75,7 +76,7 @@ async def echoed(connection: Connection, meta: str) -> Form | None:
     """The META of the answer to user input that was sent with this META."""
     text = f'(:META {meta} :TYPE :EVENT :PAYLOAD (:SENSOR :USER-INPUT :TEXT "ping"))'
     await connection.send_bytes(frame(text))
-    answer = await connection.receive("an answer to user input", seconds=ANSWER_S)
+    answer = await due(connection, "an answer to user input", seconds=ANSWER_S)
     expect_message(answer, connection)
     return answer.get("META")
 

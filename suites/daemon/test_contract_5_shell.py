@@ -29,6 +29,7 @@ from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
     ask,
+    due,
     expect_health,
     expect_message,
     expect_refusal,
@@ -128,7 +129,7 @@ async def test_dangerous(
         await connection.send(shell(command, timeout=5))
         refusal: Message | None = None
         try:
-            refusal = await connection.receive("a refusal", seconds=ANSWER_S)
+            refusal = await due(connection, "a refusal", seconds=ANSWER_S)
         except RemoteProtocolError as error:
             # The traces come first: what was done is worse than an answer that is missing.
             if error.violation not in {Violation.SILENT, Violation.CLOSED}:
