@@ -60,7 +60,7 @@ class Tables(Table, frozen=True):
     env: Any = None
 
     @classmethod
-    def named(cls) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    def of_the_contract(cls) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
         """What a file may have to name of the contract, for its page: a title, heads and rows each."""
         yield from ()
 

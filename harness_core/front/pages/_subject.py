@@ -58,7 +58,7 @@ def _suite_part(suite: Suite, *, root: Path) -> Iterator[str]:
     if kind is not None:
         yield from _body(kind)
         yield key_table(keys_of(kind, outside=("subject", "env"))).rstrip()
-        for title, heads, rows in kind.named():
+        for title, heads, rows in kind.of_the_contract():
             yield f"\n### {title}"
             yield table(heads, rows).rstrip()
     if suite.capabilities:

@@ -385,7 +385,7 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
                 raise Misfit("ports", name, expected="a port from 1 to 65535")
 
     @classmethod
-    def named(cls) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    def of_the_contract(cls) -> Iterator[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
         """Places of calls, and columns of tables."""
         calls = [
             (f"`[{name}]`", _listed(places), _listed(ANSWERS.get(name, ())))
