@@ -100,8 +100,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(EndingHooks(partial(redactor_of, config)))
     if not is_worker(config):
         config.pluginmanager.register(CauseHooks())
-        show_screen(config)
         _write_outcomes(config)
+    show_screen(config)
     config.stash[_KNOWN] = KnownHooks(config, foreign=foreign)
     config.pluginmanager.register(config.stash[_KNOWN])
     check_options(config)

@@ -68,8 +68,8 @@ def progress(pytestconfig: pytest.Config) -> Callable[[str], None]:
     one_at_a_time = Mutex()
 
     def say(text: str) -> None:
-        if reporter is None or note_on_screen(pytestconfig, text):
-            return  # an xdist worker has no terminal
+        if note_on_screen(pytestconfig, text) or reporter is None:
+            return  # an xdist worker has no terminal of its own
         with one_at_a_time, capture.global_and_fixture_disabled() if capture else nullcontext():
             reporter.write_line(f"[{time.monotonic() - began:5.2f} s] {text}")
             reporter.flush()

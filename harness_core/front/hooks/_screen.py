@@ -8,9 +8,12 @@ Source: decision 0173.
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -27,6 +30,13 @@ _BAR: Final = 24
 #: Of tests that run now, so many are named, those first that have run longest.
 _NAMED: Final = 2
 
+#: Of workers that boot, so many are shown.
+_SHOWN_NOTES: Final = 4
+
+#: One note: a line of a terminal.
+_NOTE_CHARS: Final = 200
+_NOTE_BYTES: Final = 1024
+
 #: A test that takes no longer is not named: nobody could read it.
 _SOON_S: Final = 0.5
 
@@ -39,7 +49,11 @@ _WORDS: Final = {
     "skipped": ("not run", "bright_black"),
 }
 
-_SCREEN: Final = pytest.StashKey["Screen"]()
+#: Of what a controller tells its workers: the name of the socket where it reads their notes. It is in
+#: the kernel's table alone, so that a run that is killed leaves nothing.
+_NOTES: Final = "harness_notes"
+
+_SCREEN: Final = pytest.StashKey["Screen | WorkerNote"]()
 
 
 class _Above:
@@ -60,6 +74,31 @@ class _Above:
         return getattr(self._file, name)
 
 
+class WorkerNote:
+    """What a long step of a worker is doing, for its controller to show."""
+
+    def __init__(self, name: str, *, worker: str) -> None:
+        self._name = name
+        self._worker = worker
+        self._said = False
+
+    def note(self, text: str) -> bool:
+        """Tell the controller."""
+        self._said = bool(text)
+        with (
+            suppress(OSError),  # it is gone, or does not look
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+        ):
+            sender.settimeout(0)
+            sender.sendto(f"{self._worker}\n{text}"[:_NOTE_CHARS].encode(), self._name)
+        return True
+
+    def pytest_runtest_logfinish(self) -> None:
+        """A test has ended: what its fixtures did is done."""
+        if self._said:
+            self.note("")
+
+
 class Screen:
     """The foot of a run; on the controller alone."""
 
@@ -72,6 +111,11 @@ class Screen:
         self._done = 0
         self._of = 0
         self._note = ""
+        self._notes: dict[str, str] = {}
+        self._socket_name = f"\0harness-notes-{secrets.token_hex(8)}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.settimeout(0)
+        config.add_cleanup(self._socket.close)
 
     def note(self, text: str) -> bool:
         """Show what a long step is doing, until the next test; whether it is seen."""
@@ -90,12 +134,18 @@ class Screen:
         self._foot = Foot(writer._file.fileno(), self._lines)  # noqa: SLF001
         writer._file = _Above(writer._file, self._foot)  # noqa: SLF001
         reporter.showfspath = False
+        self._socket.bind(self._socket_name)
         self._foot.start()
         self._config.add_cleanup(self.stop)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """So many tests there are; with workers they are told by these."""
         self._of = max(self._of, len(session.items))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """A worker is about to begin."""
+        node.workerinput[_NOTES] = self._socket_name
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
@@ -161,17 +211,31 @@ class Screen:
             line((f"  {took_s:4.0f} s  ", "bright_black"), (test, ""))
             for test, took_s in named[:_NAMED]
         ]
-        if self._note:
-            lines.append(line(("  ", ""), (self._note, "cyan")))
-        return lines
+        notes = [self._note] if self._note else []
+        self._hear()
+        notes += [f"{worker}: {text}" for worker, text in sorted(self._notes.items()) if text]
+        return lines + [line(("  ", ""), (note, "cyan")) for note in notes[:_SHOWN_NOTES]]
+
+    def _hear(self) -> None:
+        """Read what workers say they do."""
+        with suppress(OSError):  # nothing more is there
+            while True:
+                said = self._socket.recv(_NOTE_BYTES).decode("utf-8", "replace")
+                worker, _, text = said.partition("\n")
+                self._notes[worker] = text
 
 
 def show_screen(config: pytest.Config) -> None:
     """Have a foot, where somebody may see it and nothing else is asked for."""
     option = config.option
+    if is_worker(config):
+        given = config.workerinput  # type: ignore[attr-defined] # xdist's
+        if name := given.get(_NOTES):
+            config.stash[_SCREEN] = WorkerNote(name, worker=given["workerid"])
+            config.pluginmanager.register(config.stash[_SCREEN])
+        return
     if (
-        is_worker(config)
-        or config.getoption("harness_plain")
+        config.getoption("harness_plain")
         or option.collectonly
         or option.verbose != 0
         or option.capture == "no"

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -54,15 +55,31 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.fixture
+def on_terminal(project):
+    """Run something on a terminal; at the end nothing of it is left."""
+    made = []
+
+    def started(*words):
+        made.append(Terminal(command(*words), cwd=project))
+        return made[-1]
+
+    yield started
+    for terminal in made:
+        with suppress(ProcessLookupError):
+            os.killpg(terminal.process.pid, signal.SIGKILL)
+        terminal.wait(patience(SOON_S))
+
+
 def command(*words):
     """Pytest, with nothing of this tree's."""
     return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", *words]
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
-def test_what_stays_is_what_stays_elsewhere(project, workers):
+def test_what_stays_is_what_stays_elsewhere(project, on_terminal, workers):
     """Counts at the foot while it runs; afterwards failures, causes and totals alone, and no bar."""
-    status, written = Terminal(command(*workers), cwd=project).wait(patience(SOON_S))
+    status, written = on_terminal(*workers).wait(patience(SOON_S))
     lines = seen(written)
     text = "\n".join(lines)
 
@@ -77,14 +94,14 @@ def test_what_stays_is_what_stays_elsewhere(project, workers):
     assert HIDES_CURSOR not in written
 
 
-def test_nothing_of_it_is_taken_for_what_a_test_wrote(project):
+def test_nothing_of_it_is_taken_for_what_a_test_wrote(project, on_terminal):
     """What pytest captured of a test is what the test wrote."""
     (project / "pytest.ini").write_text("[pytest]\n")
     code = "import time\nuntil = time.monotonic() + 1.5\nwhile time.monotonic() < until: pass\n"
     (project / "test_it.py").write_text(
         f"def test_slow():\n    print('mine')\n    {code.replace(chr(10), chr(10) + '    ')}assert 0\n"
     )
-    _, written = Terminal(command(), cwd=project).wait(patience(SOON_S))
+    _, written = on_terminal().wait(patience(SOON_S))
     lines = seen(written)
     begin = next(at for at, line in enumerate(lines) if "Captured stdout call" in line)
 
@@ -94,9 +111,9 @@ def test_nothing_of_it_is_taken_for_what_a_test_wrote(project):
 
 
 @pytest.mark.parametrize("words", [("--plain",), ("-q",), ("-v",), ("-s",), ("--co",)])
-def test_where_it_is_not_wanted_lines_are_what_they_were(project, words):
+def test_where_it_is_not_wanted_lines_are_what_they_were(project, on_terminal, words):
     """No line is ever erased."""
-    status, written = Terminal(command(*words), cwd=project).wait(patience(SOON_S))
+    status, written = on_terminal(*words).wait(patience(SOON_S))
 
     assert (0 if words == ("--co",) else 1) == status
     assert ERASE not in written
@@ -123,11 +140,28 @@ def test_without_a_terminal_lines_are_what_they_were(project):
     assert "postgres ready at 127.0.0.1:1" in one
 
 
+def test_what_a_worker_boots_is_shown(project, on_terminal, monkeypatch):
+    """By the name of the worker; until its first test has ended."""
+    monkeypatch.setenv("WAIT", "1")
+    terminal = on_terminal("-n", "2", "-k", "boots")
+    until_blocking(
+        lambda: re.search(r"gw[01]: postgres ready at 127\.0\.0\.1:1", terminal.written),
+        seconds=SOON_S,
+        action="see it boot",
+    )
+    os.killpg(terminal.process.pid, signal.SIGINT)  # as the terminal does
+    _, written = terminal.wait(patience(SOON_S))
+
+    assert [] == [line for line in seen(written) if BAR in line]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_a_terminal_that_works(project, monkeypatch, number):
+def test_a_run_that_is_ended_leaves_a_terminal_that_works(
+    project, on_terminal, monkeypatch, number
+):
     """What boots was shown; whatever ends it, the cursor is there, and Ctrl-C has its summary."""
     monkeypatch.setenv("WAIT", "1")
-    terminal = Terminal(command(), cwd=project)
+    terminal = on_terminal()
     until_blocking(
         lambda: "postgres ready" in terminal.written, seconds=SOON_S, action="see it boot"
     )
