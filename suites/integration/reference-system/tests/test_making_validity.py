@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from workbench_contract.findings import Stage
-from workbench_making.imports import Folder, sources_of
+from workbench_making.imports import sources_of
 from workbench_making.validity import Record, bind, current
 
 CONFIG = "c" * 64
@@ -27,6 +28,45 @@ class Files:
 
     def read(self, path: str) -> bytes:
         return self._files[path].encode()
+
+
+#: Written by tools and not by the design's author.
+_PASSED_OVER = frozenset({"__pycache__", ".git"})
+
+
+class Folder:
+    """A session that lies in a folder.
+
+    Args:
+        root: the folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def paths(self) -> frozenset[str]:
+        """All files and links below the folder; links are not followed."""
+        return frozenset(self._walk(self._root))
+
+    def links(self) -> frozenset[str]:
+        """The links among them."""
+        return frozenset(path for path in self.paths() if (self._root / path).is_symlink())
+
+    def read(self, path: str) -> bytes:
+        """The bytes of a file; of a link, where it leads."""
+        found = self._root / path
+        if found.is_symlink():
+            return b"-> " + str(found.readlink()).encode("utf-8", "surrogateescape")
+        return found.read_bytes()
+
+    def _walk(self, folder: Path) -> Iterator[str]:
+        for path in folder.iterdir():
+            if path.name in _PASSED_OVER:
+                continue
+            if path.is_symlink() or path.is_file():
+                yield path.relative_to(self._root).as_posix()
+            elif path.is_dir():
+                yield from self._walk(path)
 
 
 #: A design of several files; `notes.py` and `plan.md` are no part of it.

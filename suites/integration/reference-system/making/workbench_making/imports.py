@@ -14,9 +14,7 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 #: Neither read files nor find modules but by functions named below.
@@ -32,8 +30,6 @@ _SUSPICIOUS = frozenset(
 )
 #: Functions of build123d that read a file; of a plain script their first argument is in full.
 _READERS = re.compile("import_.*|Mesher|read")
-#: Written by tools and not by the design's author.
-_PASSED_OVER = frozenset({"__pycache__", ".git"})
 
 
 class Session(Protocol):
@@ -47,41 +43,6 @@ class Session(Protocol):
 
     def read(self, path: str) -> bytes:
         """The bytes of a file; of a link, where it leads."""
-
-
-class Folder:
-    """A session that lies in a folder.
-
-    Args:
-        root: the folder.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def paths(self) -> frozenset[str]:
-        """All files and links below the folder; links are not followed."""
-        return frozenset(self._walk(self._root))
-
-    def links(self) -> frozenset[str]:
-        """The links among them."""
-        return frozenset(path for path in self.paths() if (self._root / path).is_symlink())
-
-    def read(self, path: str) -> bytes:
-        """The bytes of a file; of a link, where it leads."""
-        found = self._root / path
-        if found.is_symlink():
-            return b"-> " + str(found.readlink()).encode("utf-8", "surrogateescape")
-        return found.read_bytes()
-
-    def _walk(self, folder: Path) -> Iterator[str]:
-        for path in folder.iterdir():
-            if path.name in _PASSED_OVER:
-                continue
-            if path.is_symlink() or path.is_file():
-                yield path.relative_to(self._root).as_posix()
-            elif path.is_dir():
-                yield from self._walk(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
