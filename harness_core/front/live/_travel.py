@@ -20,6 +20,10 @@ _KEPT: Final = 30
 _FOLLOWED_S: Final = 300.0
 _AFTER_S: Final = 6.0
 
+#: Between two looks, which a product may log: the longer it takes, the more seldom.
+_OFTEN_S: Final = 0.4
+_SLOWEST_S: Final = 2.0
+
 #: Numbers of events that are shown of one message, the first ones.
 _EVENTS: Final = 2000
 
@@ -39,6 +43,7 @@ class _Sent:
     ended: bool = False
     ended_at: float = 0.0
     trouble: str = ""
+    due: float = 0.0
     events: list[int] = field(default_factory=list)
 
     @property
@@ -84,7 +89,14 @@ class Travels:
 
     async def look(self) -> None:
         """Look how far those have come that are under way."""
+        now = time.time()
         for sent in [each for each in self._sent if each.followed]:
+            if sent.ended:  # its last lines and spans
+                sent.events = self._feed.holding(sent.names())[:_EVENTS]
+                continue
+            if now < sent.due:
+                continue
+            sent.due = now + min(_SLOWEST_S, _OFTEN_S + (now - sent.at) / 10)
             try:
                 way = await self._holder.ask("way", message=sent.id)
             except HarnessError as error:

@@ -78,8 +78,13 @@ def staging(tree: Tree, session: Session) -> None:
         named = sorted(bootable)[:1]
         session.log(f"staging {named[0]}; all that can be: {', '.join(sorted(bootable))}")
     suite = bootable[named[0]]
-    page = ["ui"] if "--ui" in session.posargs else []
-    install(tree, session, extras=[*suite.get("extras", []), *page], groups=[suite["group"]])
+    extras, libraries = [*suite.get("extras", [])], []
+    if "--ui" in session.posargs:
+        extras.append("ui")
+        # What the suite can send may be in the words of its library.
+        if library := suite.get("library"):
+            libraries.append(tree.root / "suites" / suite["name"] / library)
+    install(tree, session, extras=extras, groups=[suite["group"]], libraries=libraries)
     rest = [arg for arg in session.posargs if arg != suite["name"]]
     # Ctrl-C reaches both processes: nox must wait until the environment is down.
     session.run(
