@@ -51,7 +51,7 @@ RESERVED = frozenset(
     }
 )
 #: Benchmarks of the harness itself; a test holds this set to them and to the noxfile.
-RESERVED_BENCHES = frozenset({"containers", "imports", "postgres"})
+RESERVED_BENCHES = frozenset({"containers", "imports", "postgres", "strangers"})
 
 _Name = Annotated[str, like(r"[a-z][a-z0-9_]*")]
 _Word = Annotated[str, like(r"[a-z][a-z0-9_-]*")]
