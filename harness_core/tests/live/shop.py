@@ -87,5 +87,13 @@ class Service(BaseHTTPRequestHandler):
         """Nothing: what is worth a line has one."""
 
 
+class Counter(ThreadingHTTPServer):
+    """Where orders come in."""
+
+    def handle_error(self, request, client_address):
+        """Who has been killed meanwhile waits for no answer."""
+        log(f"WARNING nobody waits for an answer any more: {sys.exc_info()[1]}")
+
+
 log(f"INFO {NAME} opens")
-ThreadingHTTPServer(("127.0.0.1", int(PORT)), Service).serve_forever()
+Counter(("127.0.0.1", int(PORT)), Service).serve_forever()
