@@ -174,6 +174,8 @@ class Screen:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one test is over."""
+        if self._foot is None:
+            return
         found = self._config.hook.pytest_report_teststatus(report=report, config=self._config)
         if found and found[0]:
             self._counts[str(found[0])] += 1
