@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,8 @@ def bench_strangers(*, rounds: int) -> tuple[Table, ...]:
     """Run each contender once unmeasured, ``rounds`` times measured, and once until it is killed."""
     table = Strangers()
     adopt_orphans()
+    # As Ctrl-C does: what runs is removed first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with ExitStack() as held:
         scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="strangers-")))
         scratch.chmod(0o711)  # a server's account has to pass through
@@ -116,9 +119,9 @@ def bench_strangers(*, rounds: int) -> tuple[Table, ...]:
                 runs[name] = _Runs(name, contender, images, scratch)
         for number in range(rounds + 1):
             for name, each in runs.items():
-                _say(f"round {number} of {rounds}: {name}")
                 with _reported(table, name):
                     taken_s = each.measure()
+                    _say(f"round {number} of {rounds}: {name}: {taken_s:.2f} s")
                     if number:
                         table.add(name, taken_s)
         for name, each in runs.items():
@@ -168,24 +171,35 @@ class _Runs:
 
     def _pass(self, place: Path, project: Path) -> float:
         began = time.perf_counter()
+        runner = subprocess.Popen(
+            self._argv(),
+            cwd=project,
+            env=self._environment(place),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         try:
-            done = subprocess.run(
-                self._argv(),
-                cwd=project,
-                env=self._environment(place),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=_RUN_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise HarnessError(f"run {self._name}", observed=str(error)) from error
+            said, _ = runner.communicate(timeout=_RUN_S)
+        except BaseException as error:
+            runner.kill()
+            runner.wait()
+            self._traces(place, runner).remove()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise HarnessError(f"run {self._name}", observed=str(error)) from error
+            raise
         taken_s = time.perf_counter() - began
-        if done.returncode or not _PASSED.search(done.stdout):
-            tail = done.stdout.splitlines()[-30:]
+        if runner.returncode or not _PASSED.search(said):
+            tail = said.splitlines()[-30:]
             raise HarnessError(f"run {self._name}", observed="not 20 passed", tail=tail)
         return taken_s
+
+    def _traces(self, place: Path, runner: subprocess.Popen[str]) -> Traces:
+        return Traces(
+            temporary=place / "tmp",
+            image=self._images.prefix if self._images and self._contender.engine else "",
+            project=f"pytest{runner.pid}",
+        )
 
     def kill(self) -> tuple[Left, Left]:
         """What SIGKILL in the middle of the suite leaves, and what is left of it after the next run.
@@ -211,12 +225,9 @@ class _Runs:
                     env=environment,
                     stdout=output,
                     stderr=subprocess.STDOUT,
+                    text=True,
                 )
-            traces = Traces(
-                temporary=place / "tmp",
-                image=self._images.prefix if self._images and self._contender.engine else "",
-                project=f"pytest{runner.pid}",
-            )
+            traces = self._traces(place, runner)
             try:
                 started = until_blocking(
                     lambda: "held" if held.exists() else runner.poll() is not None and "ended",
