@@ -23,8 +23,12 @@ _HARNESS: Final = "staging-harness"
 
 
 def needs_of(tree: Tree, session: Session, suite: Suite) -> dict[str, Any]:
-    """What the tests of a suite need; a library under test unless ``--subject`` names another."""
-    library = suite.get("library") if not subject_given(session) else None
+    """What the tests of a suite need; a library under test unless ``--subject`` names another.
+
+    One that they import themselves, for its schemas, they need whatever is tested.
+    """
+    needed = suite.get("may_import") or not subject_given(session)
+    library = suite.get("library") if needed else None
     libraries = [tree.root / "suites" / suite["name"] / library] if library else []
     return {
         "extras": sorted({*suite.get("extras", []), "report"}),  # for --report

@@ -16,7 +16,10 @@ __all__ = ["check_names", "read_suite"]
 
 _Kinds = Mapping[str, type]
 
-_SUITE: Final[_Kinds] = {"group": str, "extras": list, "library": str, "subject": str}
+_SUITE: Final[_Kinds] = {
+    **dict.fromkeys(("group", "library", "subject"), str),
+    **dict.fromkeys(("extras", "may_import"), list),
+}
 _SESSION: Final[_Kinds] = {
     **dict.fromkeys(("name", "summary", "group", "markers"), str),
     **dict.fromkeys(("options", "paths", "tags"), list),

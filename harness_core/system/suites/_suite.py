@@ -143,7 +143,7 @@ class _SuiteTable(Table, frozen=True):
             from the page of ``harness up --ui``; left out when nothing can.
         adapter: the one file that may import the subject, for a subject that is a library.
         library: the folder of that library's distribution, installed beside the tests unless
-            ``--subject`` is given.
+            ``--subject`` is given; always where `may_import` names modules.
         may_import: modules of the subject that any file may import, e.g. published schemas.
         patching: why its tests may patch; left out when they may not.
         ledger: its requirements; with one, its tests are held to the rules for tests from outside.

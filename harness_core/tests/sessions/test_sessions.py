@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nox
 import pytest
@@ -157,6 +158,24 @@ def test_tests_have_the_harness_that_nox_runs_with(tree, tmp_path, monkeypatch, 
 
 
 Distribution = importlib.metadata.PathDistribution
+
+
+@pytest.mark.parametrize(
+    ("words", "may_import", "installed"),
+    [
+        ([], [], True),
+        (["--subject", "mine.toml"], [], False),
+        (["--subject", "mine.toml"], ["demo_contract"], True),
+    ],
+)
+def test_a_library_that_tests_import_is_there_for_every_product(words, may_import, installed):
+    """A library under test gives way to another product; published schemas are read whatever is tested."""
+    suite = {"name": "demo", "group": "test", "library": "lib", "may_import": may_import}
+    tree, session = SimpleNamespace(root=Path("/tree")), SimpleNamespace(posargs=words)
+
+    found = _environment.needs_of(tree, session, suite)["libraries"]
+
+    assert ([Path("/tree/suites/demo/lib")] if installed else []) == found
 
 
 def test_the_harness_itself_is_installed_from_its_tree():
