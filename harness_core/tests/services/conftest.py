@@ -78,6 +78,8 @@ def ours(request: pytest.FixtureRequest, opened: Open, provider: str) -> Open:
 @pytest.fixture
 def leftovers(run: Run) -> Callable[[str], list[str]]:
     """What servers of one kind have here now: processes, directories, memory, containers."""
+    # What killed runs have left is nobody's of this run, though its maker's number be given again.
+    earlier = {row.split()[1] for row in _shared_memory()}
 
     def look(kind: str) -> list[str]:
         directories = [
@@ -97,12 +99,19 @@ def leftovers(run: Run) -> Callable[[str], list[str]]:
         pids = {entry["pid"] for entry in run.ledger.entries() if entry["kind"] == "process"}
         segments = [
             f"segment {row.split()[1]}"
-            for row in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-            if int(row.split()[4]) in pids and row.split()[6] == "0"
+            for row in _shared_memory()
+            if row.split()[1] not in earlier
+            and int(row.split()[4]) in pids
+            and row.split()[6] == "0"
         ]
         return [*directories, *processes, *segments, *_containers(run)]
 
     return look
+
+
+def _shared_memory() -> list[str]:
+    """Segments of System V, a line each."""
+    return Path("/proc/sysvipc/shm").read_text(encoding="ascii").splitlines()[1:]
 
 
 def _containers(run: Run) -> list[str]:
