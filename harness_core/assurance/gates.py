@@ -226,6 +226,7 @@ for _extra, _summary in (
     ("mutation", "mutants of a product, and what tests execute of it"),
     ("dask", "mutants on a cluster"),
     ("report", "the page of a run"),
+    ("ui", "the page of what is held"),
 ):
     _gate(_extra, _summary, found=partial(versions_of, _extra))(partial(lack_of, _extra))
 

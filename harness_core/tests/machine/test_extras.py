@@ -103,6 +103,9 @@ USES = {
     "report": """
         from harness_core.front.report.page import render_page
 """,
+    "ui": """
+        from harness_core.front.live import open_page
+""",
     "explore": """
         from harness_core.assertions.exploring import Machine
 """,
@@ -229,6 +232,8 @@ def test_the_base_alone_says_so_in_doctor(without, tmp_path):
         "stack",
         "asyncpg",
         "explore",
+        "report",
+        "ui",
         "mutation",
         "dask",
         "docker",
