@@ -3,6 +3,7 @@
 import http.client
 import json
 import socket
+import time
 
 from harness_core.base.slowness import patience
 
@@ -61,9 +62,10 @@ class Listening:
             yield line.decode().rstrip("\n")
 
     def until(self, wanted):
-        """Read until ``wanted(self)`` is true."""
-        name = ""
+        """Read until ``wanted(self)`` is true; whatever else comes, not for ever."""
+        name, ends = "", time.monotonic() + patience(120)
         while not wanted(self):
+            assert time.monotonic() < ends, f"it never came; last: {self.rows[-3:]}"
             line = next(self._lines)
             if line.startswith("event: "):
                 name = line.removeprefix("event: ")
