@@ -1,11 +1,13 @@
 """INT-002: what an agent writes is executed on the worker, and by nothing of the controller."""
 
+from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
 import pytest
 import trio
 from workbench_contract.execution import ExecuteRequest
 
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
 from harness_core.system.compose import Stack
 from suites.integration.document import live_document
@@ -22,6 +24,10 @@ CONTROLLER = ("controller", "controller-worker")
 _WAIT = (
     "touch begun-{token}; until [ -e go-on ]; do sleep 0.05; done; env > environment.txt; : {token}"
 )
+
+#: When a worker goes; its session is open by then, or is not.
+_AT_FIRST = "before the episode begins"
+_LATER = "while its model thinks"
 
 #: Listings that were shorter than the one before; one that trips does so within a few of them.
 _REMOVALS = 40
@@ -43,7 +49,8 @@ async def test_int_002_agents_run_on_the_worker_only(episodes):
 @pytest.mark.covers("INT-002")
 @pytest.mark.integration_p0
 @pytest.mark.slow
-async def test_int_002_without_a_worker_code_runs_nowhere(breakable):
+@pytest.mark.parametrize("goes", [_AT_FIRST, _LATER])
+async def test_int_002_without_a_worker_code_runs_nowhere(breakable, goes):
     """With the worker away an episode that executes fails and says why; nothing was executed.
 
     The model provider is a stand-in: the gateway does the agent's turn.
@@ -52,9 +59,23 @@ async def test_int_002_without_a_worker_code_runs_nowhere(breakable):
     token = new_token()
     gate = f"touch ran-{token}; until [ -e go-on ]; do sleep 0.05; done & sleep 1; : {token}"
     await episodes.rehearse(token, use("execute", command=gate, timeout_s=5))
-    async with episodes.stack.outage("worker", "kill"):
+    gateway = episodes.stack.gateway.client
+    async with AsyncExitStack() as thinking, AsyncExitStack() as away:
+        held = await thinking.enter_async_context(
+            gateway.fault(Fault(kind="hold", contains=token, times=9))
+        )
+        if goes == _AT_FIRST:
+            await away.enter_async_context(episodes.stack.outage("worker", "kill"))
         accepted = await episodes.submit(token)
         identity = accepted["episode_id"]
+        if goes == _LATER:
+
+            async def thinks() -> bool:
+                return await gateway.fault_met(held) > 0
+
+            await eventually(thinks, seconds=SOON_S, expected="the model to be asked")
+            await away.enter_async_context(episodes.stack.outage("worker", "kill"))
+        await thinking.aclose()
 
         async def final() -> dict[str, object] | None:
             for service in CONTROLLER:
