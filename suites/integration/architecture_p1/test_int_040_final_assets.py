@@ -161,14 +161,15 @@ async def test_int_040_final_assets_are_stored_and_linked(
     The model provider is a stand-in: the gateway holds the models.
     """
     async with (
-        coder_at_work(episodes, number=401, plan=_of_brass) as one,
         coder_at_work(episodes, number=404, plan=_of_brass) as two,
+        coder_at_work(episodes, number=401, plan=_of_brass) as one,
     ):
         large = await _make_large(one.session)
         await _handed(one, "30, 0, 5", job="erster-lauf")
         # What ran was another design than the one that is handed over.
         await _built(two, "33, 3, 5", job="frueherer-lauf")
         other_design = await _handed(two, "25, 3, 5", job=None)
+        # Its model is let go at once: what is kept is what was accepted, however late that is heard of.
         design = await _handed(one, "45, -5, 25", job="zweiter-lauf")
         script = block_of(401, at="45, -5, 25")
     episode = await episodes.get(one.episode_id)

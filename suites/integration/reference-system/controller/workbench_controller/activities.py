@@ -61,6 +61,14 @@ def telling(run: Run) -> contextlib.AbstractContextManager[None]:
     return log.about(episode_id=run.episode_id, trace_id=run.trace_id, session_id=run.session_id)
 
 
+async def collected(pool: asyncpg.Pool, worker: WorkerClient, run: Run) -> None:
+    """Pull what the worker has; what it does not give now is pulled by the controller later."""
+    try:
+        await pull_and_store(pool, worker, run.session_id)
+    except (httpx.HTTPError, GapError, BytesDiffer) as error:
+        log.warning("pull_failed", reason=describe(error))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeActivities:
     """Activities, with what they need."""
@@ -267,12 +275,9 @@ class EpisodeActivities:
 
     @activity.defn(name="collect_events")
     async def collect_events(self, run: Run) -> None:
-        """Pull what the worker has; what it does not give now is pulled by the controller later."""
+        """Pull what the worker has."""
         with telling(run):
-            try:
-                await pull_and_store(self.pool, self.worker, run.session_id)
-            except (httpx.HTTPError, GapError, BytesDiffer) as error:
-                log.warning("pull_failed", reason=describe(error))
+            await collected(self.pool, self.worker, run)
 
     @contextlib.asynccontextmanager
     async def _beating(self, run: Run) -> AsyncIterator[None]:

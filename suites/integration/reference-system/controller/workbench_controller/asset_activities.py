@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 
 from workbench_contract.episodes import AssetKind, AssetStatus
 from workbench_contract.events import EventKind
-from workbench_controller.activities import telling, whose
+from workbench_controller.activities import collected, telling, whose
 from workbench_controller.eventstore import record_event
 from workbench_controller.final_assets import final_assets, media_type_of
 from workbench_controller.handovers import content_of
@@ -81,8 +81,12 @@ class AssetActivities:
 
     @activity.defn(name="list_assets")
     async def list_assets(self, run: Run) -> FoundAssets:
-        """What is to be kept: of its last hand-over, and what lies below the folder of assets."""
+        """What is to be kept: of its last hand-over, and what lies below the folder of assets.
+
+        What the worker accepted a moment ago is asked for first: its last hand-over may not be here yet.
+        """
         with telling(run):
+            await collected(self.pool, self.worker, run)
             final = [] if faults.on("final-assets-unkept") else await final_assets(self.pool, run)
         taken = {each.path for each in final}
         own = [FoundAsset(path=path) for path in await self._own(run) if path not in taken]
