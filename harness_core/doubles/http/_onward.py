@@ -109,9 +109,11 @@ def sending_on(endpoint: str, *, say: Callable[[str], None]) -> Iterator[None]:
         say: gets one line, from any thread, the first time that it cannot be reached.
     """
     onward = _Onward(endpoint, say)
-    with watching(onward.take):
-        yield
-    onward.end()
+    try:
+        with watching(onward.take):
+            yield
+    finally:
+        onward.end()
 
 
 def _further() -> dict[str, str]:

@@ -9,7 +9,7 @@ from harness_core.base.evidence import Evidence
 from harness_core.doubles.http._own_host import OwnHosts
 from harness_core.doubles.http._recorded import Recorded, written
 from harness_core.doubles.http._rules import Answer, Rule
-from harness_core.doubles.http._watchers import told
+from harness_core.doubles.http._watchers import notify
 
 #: What is kept in memory; a run of a whole suite leaves some thousand requests of some kB.
 _KEPT_REQUESTS: Final = 50_000
@@ -69,7 +69,7 @@ class State:
 
     def record(self, request: Recorded) -> None:
         """Keep a request that was read as far as it came, before it is answered."""
-        told(request)
+        notify(request)
         size = len(request.body)
         if len(self.kept) >= _KEPT_REQUESTS or self.kept_bytes + size > _KEPT_BYTES:
             self.dropped += 1

@@ -22,7 +22,7 @@ def watching(watcher: Watcher) -> Iterator[None]:
         _watchers.remove(watcher)
 
 
-def told(request: Recorded) -> None:
-    """A request was recorded."""
+def notify(request: Recorded) -> None:
+    """Tell all of them of a request that was recorded."""
     for watcher in tuple(_watchers):
         watcher(request)

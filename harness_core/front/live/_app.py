@@ -115,15 +115,20 @@ async def _read(request: Request, kind: Any) -> Any:
     async for piece in request.stream():
         body += piece
         if len(body) > _BODY_BYTES:
-            raise HarnessError("read the request", observed=f"it has over {_BODY_BYTES} bytes")
+            raise _unread(f"it has over {_BODY_BYTES} bytes")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
-        raise HarnessError("read the request", observed=str(error)) from error
+        raise _unread(str(error)) from error
+
+
+def _unread(why: str) -> HarnessError:
+    return HarnessError("take a request", observed=f"cannot read the request: {why}")
 
 
 async def _refused(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    return _said(HTTPStatus.CONFLICT, str(error))
+    assert isinstance(error, HarnessError)
+    return _said(HTTPStatus.CONFLICT, error.observed)
 
 
 def _said(status: int, text: str) -> Response:

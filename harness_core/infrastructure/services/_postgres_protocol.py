@@ -7,16 +7,14 @@ library nor ``pg_isready`` is needed to wait for a server.
 
 from __future__ import annotations
 
-import os
 import struct
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import trio
 
 from harness_core.base.errors import HarnessError
+from harness_core.base.sockets import short_name
 from harness_core.infrastructure.services._readiness import connect
 
 _VERSION_3: Final = 3 << 16
@@ -26,9 +24,6 @@ _MESSAGE_BYTES: Final = 64 * 1024
 
 #: The length of a message counts itself.
 _LENGTH_BYTES: Final = 4
-
-#: sun_path on Linux holds 108 bytes with the final zero.
-_SOCKET_PATH_BYTES: Final = 107
 
 _AUTHENTICATION: Final = b"R"
 _ERROR: Final = b"E"
@@ -77,7 +72,7 @@ async def execute_locally(directory: Path, port: int, statement: str) -> None:
         OSError: no server listens, or the connection broke.
         ServerRefusedError: the server refuses, or the statement failed.
     """
-    async with _socket_path(directory / f".s.PGSQL.{port}") as path:
+    with short_name(directory / f".s.PGSQL.{port}") as path:
         stream = await trio.open_unix_socket(path)
     async with stream:
         await _introduce(stream)
@@ -85,19 +80,6 @@ async def execute_locally(directory: Path, port: int, statement: str) -> None:
         body = statement.encode() + b"\0"
         await stream.send_all(b"Q" + struct.pack(">I", len(body) + 4) + body)
         await _expect(stream, _READY)
-
-
-@asynccontextmanager
-async def _socket_path(path: Path) -> AsyncIterator[str]:
-    """A name of the socket that is short enough for ``connect``."""
-    if len(os.fsencode(path)) <= _SOCKET_PATH_BYTES:
-        yield str(path)
-        return
-    descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}/{path.name}"
-    finally:
-        os.close(descriptor)
 
 
 async def _introduce(stream: trio.abc.Stream) -> None:

@@ -7,7 +7,6 @@ A request is a line of JSON, ``{"ask": "describe"}`` say; its answer is ``{"answ
 from __future__ import annotations
 
 import json
-import os
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -21,6 +20,7 @@ from msgspec import Struct
 
 from harness_core.base.errors import HarnessError, NotReady, Unavailable
 from harness_core.base.slowness import patience
+from harness_core.base.sockets import short_name
 from harness_core.process import Run
 from harness_core.system.staging._words import Held
 
@@ -36,9 +36,6 @@ _BACKLOG: Final = 64
 
 #: An answer takes milliseconds; a process that is stopped never gives one.
 _ANSWER_S: Final = 5.0
-
-#: ``sun_path`` on Linux holds 108 bytes with the final zero.
-_SOCKET_PATH_BYTES: Final = 107
 
 
 class Card(Struct, frozen=True, kw_only=True):
@@ -137,12 +134,14 @@ async def open_host(
             file.unlink(missing_ok=True)
 
 
-def ask(path: Path, word: str) -> Any:
+def ask(path: Path, word: str, *, seconds: float | None = None, **about: str) -> Any:
     """Ask one thing of the host behind a socket.
 
     Args:
         path: the socket.
-        word: ``describe``, answered with ``None`` while it boots, or ``stop``.
+        word: one of ``_words.py``; ``describe`` is answered with ``None`` while it boots.
+        seconds: that it has for its answer; 5 when left out.
+        about: what the word takes.
 
     Raises:
         Unavailable: nothing listens there.
@@ -152,10 +151,10 @@ def ask(path: Path, word: str) -> Any:
     action = f"ask the environment behind {path} to {word}"
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection,
-        _bounded(connection, action),
+        _bounded(connection, action, _ANSWER_S if seconds is None else seconds),
     ):
         try:
-            with _reachable(path) as name:
+            with short_name(path) as name:
                 connection.connect(name)
         except TimeoutError:
             raise
@@ -166,7 +165,7 @@ def ask(path: Path, word: str) -> Any:
                 next_step="It has ended: `harness ps` lists what runs",
             ) from error
         try:
-            connection.sendall(json.dumps({"ask": word}).encode() + b"\n")
+            connection.sendall(json.dumps({"ask": word, **about}).encode() + b"\n")
             with connection.makefile("rb") as answers:
                 answer = json.loads(answers.readline())
         except TimeoutError:
@@ -183,9 +182,9 @@ def ask(path: Path, word: str) -> Any:
 
 
 @contextmanager
-def _bounded(connection: socket.socket, action: str) -> Iterator[None]:
+def _bounded(connection: socket.socket, action: str, seconds: float) -> Iterator[None]:
     """Give the other side a time to answer in."""
-    bound_s = patience(_ANSWER_S)
+    bound_s = patience(seconds)
     connection.settimeout(bound_s)
     try:
         yield
@@ -202,22 +201,9 @@ def _listen(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     # No other user may write to it, and so connect (unix(7)): between bind and chmod it has another name.
     unnamed = path.with_name(f".{path.name}")
-    with _reachable(unnamed) as name:
+    with short_name(unnamed) as name:
         listener.bind(name)
     unnamed.chmod(0o600)
     listener.listen(_BACKLOG)
     unnamed.rename(path)
     return listener
-
-
-@contextmanager
-def _reachable(path: Path) -> Iterator[str]:
-    """A name of a socket that is short enough for the kernel."""
-    if len(os.fsencode(path)) <= _SOCKET_PATH_BYTES:
-        yield str(path)
-        return
-    descriptor = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{descriptor}/{path.name}"
-    finally:
-        os.close(descriptor)
