@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Event, Thread
 
 import pytest
 import trio
@@ -89,6 +92,47 @@ async def test_one_that_refuses_is_said_once(evidence):
 async def heard(said):
     """Whether anything was said."""
     return bool(said)
+
+
+async def test_what_waits_at_the_end_is_sent_before_it(evidence):
+    """A collector that takes its time has all that was exported when the block is over; even a block that fails."""
+    with slow_collector() as (url, seen):
+        async with open_recorder("ours", evidence=evidence, rules=OK) as ours:
+            with pytest.raises(ZeroDivisionError), sending_on(url, say=print):
+                await _fail_after_exports(ours)
+
+    assert [b"%d" % number for number in range(8)] == seen
+
+
+async def _fail_after_exports(recorder):
+    for number in range(8):
+        await export(recorder, body=b"%d" % number)
+    raise ZeroDivisionError
+
+
+@contextmanager
+def slow_collector():
+    """One at a time, a tenth of a second each; its address, and the bodies that it has taken."""
+    seen = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self):
+            Event().wait(0.1)
+            seen.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *words):
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", seen
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 async def test_afterwards_nothing_is_sent_on(evidence):
