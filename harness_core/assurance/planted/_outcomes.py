@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -79,6 +79,18 @@ def read_outcomes(path: Path) -> Outcomes:
         earlier = tests.get(row["nodeid"])
         if _decides(outcome, earlier):
             tests[row["nodeid"]] = outcome
+    return Outcomes(selected=selected, tests=tests, seconds=seconds)
+
+
+def merged(parts: Iterable[Outcomes]) -> Outcomes:
+    """What several runs of other tests saw, as one."""
+    selected: dict[str, tuple[str, ...]] = {}
+    tests: dict[str, TestOutcome] = {}
+    seconds: dict[str, float] = {}
+    for part in parts:
+        selected |= part.selected
+        tests |= part.tests
+        seconds |= part.seconds
     return Outcomes(selected=selected, tests=tests, seconds=seconds)
 
 

@@ -21,7 +21,7 @@ from harness_core.assurance.planted._judge import (
     judge_control,
     judge_right,
 )
-from harness_core.assurance.planted._outcomes import Outcomes
+from harness_core.assurance.planted._outcomes import Outcomes, merged
 from harness_core.assurance.planted._plan import Fault
 from harness_core.assurance.planted._product import Product, load_product
 from harness_core.assurance.planted._pytest import PytestRuns
@@ -49,7 +49,7 @@ async def run_faults(
         suite: the suite whose tests must notice.
         root: where pytest starts.
         choice: of which product which faults; all of the reference system's when left out.
-        jobs: how many runs may be under way at once, after the control run.
+        jobs: how many runs may be under way at once; the control run is divided among as many.
         say: called with a line of progress.
         count: called with how many faults are done, and of how many.
 
@@ -72,9 +72,8 @@ async def run_faults(
         runner = _Runner(pytest=PytestRuns(run=run, root=root), product=product)
         wanted = sorted({name for fault in faults for name in product.tests(fault)})
         say(f"{product.name}: control run of {len(wanted)} test ids without a fault")
-        control = await runner.without(
-            wanted, limit_s=sum(fault.limit_s for fault in faults), evidence=evidence
-        )
+        limit_s = sum(fault.limit_s for fault in faults)
+        control = await runner.control(wanted, runs=jobs, limit_s=limit_s, evidence=evidence)
 
         async def plant(fault: Fault) -> None:
             result = await runner.plant(fault, control=control, evidence=evidence)
@@ -109,7 +108,7 @@ async def ask_right(product: Product, *, root: Path, evidence: Evidence) -> tupl
         outcomes = await runner.without(
             [*product.right, *named],
             limit_s=sum(fault.limit_s for fault in product.faults),
-            evidence=evidence,
+            evidence=evidence.child("control"),
         )
     return judge_right(outcomes, named=named, least=product.asked.passes)
 
@@ -132,6 +131,23 @@ class _Runner:
     pytest: PytestRuns
     product: Product
 
+    async def control(
+        self, wanted: Sequence[str], *, runs: int, limit_s: float, evidence: Evidence
+    ) -> Outcomes:
+        """Run tests on the product as it is, divided among so many runs at once."""
+        parts = _divided(wanted, runs)
+        found: list[Outcomes] = []
+
+        async def run_part(part: Sequence[str], name: str) -> None:
+            kept = evidence.child(name)
+            found.append(await self.without(part, limit_s=limit_s, evidence=kept))
+
+        async with trio.open_nursery() as nursery:
+            for number, part in enumerate(parts, start=1):
+                name = "control" if len(parts) == 1 else f"control-{number}"
+                nursery.start_soon(run_part, part, name)
+        return merged(found)
+
     async def without(
         self, wanted: Sequence[str], *, limit_s: float, evidence: Evidence
     ) -> Outcomes:
@@ -140,7 +156,7 @@ class _Runner:
             wanted,
             env=self.product.environment,
             limit_s=limit_s,
-            evidence=evidence.child("control"),
+            evidence=evidence,
             options=self.product.options,
         )
         return outcomes
@@ -169,3 +185,14 @@ class _Runner:
         if foreign:
             tests += judge_beside(fault, named=nodeids, outcomes=outcomes, control=control)
         return FaultResult(fault=fault, tests=tests, duration_s=trio.current_time() - began_s)
+
+
+def _divided(wanted: Sequence[str], runs: int) -> list[list[str]]:
+    """Parts of about as many test ids, no file in two: what a file boots is booted once."""
+    files: dict[str, list[str]] = {}
+    for name in wanted:
+        files.setdefault(name.partition("::")[0], []).append(name)
+    parts: list[list[str]] = [[] for _ in range(min(runs, len(files)))]
+    for names in sorted(files.values(), key=len, reverse=True):
+        min(parts, key=len).extend(names)
+    return parts

@@ -248,14 +248,25 @@ async def test_only_the_chosen_faults_run(tmp_path, choice, chosen):
 
 
 async def test_faults_may_run_at_once(tmp_path):
-    """The results are those of one at a time, in the order of the file."""
-    suite = make_suite(tmp_path, row("negative", "test_total") + row("harmless", "test_rows"))
+    """The results are those of one at a time; so is the control run, divided by files."""
+    other = row("both", "test_rows", id_="beside").replace("_demo.py", "_other.py")
+    missing = row("negative", "test_gone", id_="missing").replace("_demo.py", "_other.py")
+    suite = make_suite(
+        tmp_path, row("negative", "test_total") + row("harmless", "test_rows") + other + missing
+    )
+    demo = tmp_path / "suites" / "demo"
+    (demo / "test_other.py").write_text((demo / "test_demo.py").read_text())
 
     results = await run_faults(suite, root=tmp_path, jobs=2)
 
-    assert [("negative", Verdict.KILLED), ("harmless", Verdict.SURVIVED)] == [
+    expected = {"negative": "killed", "harmless": "survived", "beside": "killed"}
+    assert [*expected.items(), ("missing", "no verdict")] == [
         (result.fault.id, result.verdict) for result in results
     ]
+    parts = [read_outcomes(path) for path in tmp_path.glob(".evidence/**/control-*/outcomes.jsonl")]
+    files = [{nodeid.partition("::")[0] for nodeid in part.tests} for part in parts]
+    assert [1, 1] == [len(names) for names in files]
+    assert 2 == len(set.union(*files))
 
 
 @pytest.mark.parametrize(
