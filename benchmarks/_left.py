@@ -21,6 +21,7 @@ from typing import Final
 from harness_core.base.errors import NotReady
 from harness_core.base.machine import memory_place
 from harness_core.base.wait import until_blocking
+from harness_core.process import descendants
 
 __all__ = ["Left", "Traces", "adopt_orphans"]
 
@@ -116,7 +117,7 @@ class Traces:
     def look(self) -> Left:
         """What is left now."""
         _reap()
-        pids = _below(os.getpid())
+        pids = descendants(os.getpid())
         containers, networks = self._containers(), self._networks()
         return Left(
             processes=[_program(pid) for pid in pids],
@@ -153,30 +154,13 @@ class Traces:
         return _docker("network", "ls", "--quiet", "--filter", label).split()
 
 
-def _below(root: int) -> list[int]:
-    """Every live process below one; zombies are gone already."""
-    parents: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
-            if state not in {"Z", "X"}:
-                parents.setdefault(int(parent), []).append(int(path.parent.name))
-    found: list[int] = []
-    queue = [root]
-    while queue:
-        below = parents.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
-
-
 def _killed() -> bool:
     """Whether nothing is below this process any more; what is, is killed."""
-    for pid in _below(os.getpid()):
+    for pid in descendants(os.getpid()):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     _reap()
-    return not _below(os.getpid())
+    return not descendants(os.getpid())
 
 
 def _reap() -> None:
