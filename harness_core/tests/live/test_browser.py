@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from harness_core.assurance.gates import find_browser
 from harness_core.base.slowness import patience
+from harness_core.tests.browsing import Looked, new_pages, open_browser, serious_findings
 from harness_core.tests.live.made import Staged, make_tree
 
 pytestmark = [pytest.mark.requires("browser"), pytest.mark.real, pytest.mark.slow]
@@ -20,15 +20,9 @@ VIEWS = {"system": "#/", "messages": "#/messages"}
 
 @pytest.fixture(scope="module")
 def browser():
-    """Debian's chromium, or Google's."""
-    from playwright.sync_api import sync_playwright
-
-    # Root has no sandbox of its own there, and nothing but our own page is opened.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=find_browser(), args=options)
+    """One for all tests of this file."""
+    with open_browser() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -41,35 +35,19 @@ def shop(tmp_path_factory):
         staged.end()
 
 
-class Looked:
-    """A page that was opened, and all that it complained of or asked for elsewhere."""
+class Held(Looked):
+    """The page of something that is held."""
 
     def __init__(self, page, staged):
-        self.page, self.staged = page, staged
-        self.complaints, self.asked = [], []
-        page.on("console", self._said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self._requested(request.url))
-        page.set_default_timeout(patience(STEP_S) * 1000)
-
-    def _said(self, message):
-        if message.type in {"error", "warning"}:
-            self.complaints.append(message.text)
-
-    def _requested(self, url):
-        if not url.startswith((f"http://127.0.0.1:{self.staged.port}/", "data:", "blob:")):
-            self.asked.append(url)
+        super().__init__(page, own=f"http://127.0.0.1:{staged.port}/", step_s=STEP_S)
+        self._address = staged.address
 
     def open(self, view="#/"):
         """Open it by its address, and wait until it shows the parts."""
-        self.page.goto(self.staged.address + view)
+        self.page.goto(self._address + view)
         self.page.wait_for_selector("html[data-ready]")
         self.page.wait_for_selector("#parts tr", state="attached")
         return self
-
-    def has(self, text, *, within="#parts"):
-        """Wait until a text is in sight."""
-        self.page.wait_for_selector(f"{within} >> text={text}")
 
     def row(self, part):
         """The row of a part."""
@@ -79,18 +57,8 @@ class Looked:
 @pytest.fixture
 def look(browser, shop):
     """Open the page at a width, in a scheme of colours."""
-    contexts = []
-
-    def opened(*, width=1280, scheme="light", view="#/"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        return Looked(context.new_page(), shop).open(view)
-
-    yield opened
-    for context in contexts:
-        context.close()
+    with new_pages(browser) as opened:
+        yield lambda *, view="#/", **size: Held(opened(**size), shop).open(view)
 
 
 def send(page, title):
@@ -106,8 +74,6 @@ def send(page, title):
 @pytest.mark.parametrize("width", [1280, 320])
 def test_every_view_opens_without_a_complaint(look, scheme, width, evidence):
     """No error in the console, nothing from elsewhere, no serious finding of axe, no wider than the screen."""
-    from axe_playwright_python.sync_playwright import Axe
-
     looked = look(scheme=scheme, width=width)
     serious, wide = {}, {}
     for name, view in VIEWS.items():
@@ -118,18 +84,11 @@ def test_every_view_opens_without_a_complaint(look, scheme, width, evidence):
         looked.page.wait_for_selector(f"#view-{name}.on")
         evidence.keep(f"{name}-{scheme}-{width}.png", looked.page.screenshot(full_page=True))
         wide[name] = looked.page.evaluate("Math.max(0, document.body.scrollWidth - innerWidth)")
-        found = Axe().run(looked.page).response["violations"]
-        bad = [
-            (rule["id"], [node["html"][:160] for node in rule["nodes"][:3]])
-            for rule in found
-            if rule["impact"] in {"serious", "critical"}
-        ]
-        if bad:
-            serious[name] = bad
+        serious[name] = serious_findings(looked.page)
 
     assert [] == looked.complaints
     assert [] == looked.asked
-    assert {} == serious
+    assert {name: [] for name in VIEWS} == serious
     assert dict.fromkeys(VIEWS, 0) == wide
 
 
@@ -281,7 +240,7 @@ def test_the_end_is_shown(browser, tmp_path):
     staged = Staged(make_tree(tmp_path)).wait_up()
     context = browser.new_context()
     try:
-        looked = Looked(context.new_page(), staged).open()
+        looked = Held(context.new_page(), staged).open()
 
         assert 0 == staged.end(), staged.said()
         looked.page.wait_for_selector("#verdict:has-text('It has ended')")

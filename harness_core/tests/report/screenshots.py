@@ -1,15 +1,12 @@
 """The pictures of the README and the pages, made again: ``nox -s screenshots``."""
 
-import os
 import sys
 import tempfile
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
-
-from harness_core.assurance.gates import find_browser
 from harness_core.front.report import build_report
 from harness_core.front.report.page import render_page
+from harness_core.tests.browsing import open_browser
 from harness_core.tests.live.looking import post
 from harness_core.tests.live.made import Staged, make_tree
 from harness_core.tests.report.made import run_of_everything
@@ -22,12 +19,9 @@ PICTURES = {"overview": ("", 900), "failure": ("journey", 1200)}
 
 def main(folder):
     """Write the pictures into a folder."""
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=options)
+    with open_browser() as browser:
         of_a_run(browser, folder)
         of_what_is_held(browser, folder)
-        browser.close()
 
 
 def opened(browser, height):

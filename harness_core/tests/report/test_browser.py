@@ -1,19 +1,18 @@
 """The page of a report, in a real browser: what a person sees of it, and what it must not do."""
 
 import json
-import os
 import re
 import time
 from pathlib import Path
 
 import pytest
 
-from harness_core.assurance.gates import find_browser
 from harness_core.base.evidence import Frame, Link, Message, Moment
 from harness_core.base.slowness import patience
 from harness_core.front.outcomes import Word
 from harness_core.front.report import build_report
 from harness_core.front.report.page import render_page
+from harness_core.tests.browsing import Looked, new_pages, open_browser, serious_findings
 from harness_core.tests.report.made import (
     AT,
     HOSTILE,
@@ -34,66 +33,30 @@ WIDTHS = (1280, 320)
 
 @pytest.fixture(scope="module")
 def browser():
-    """Debian's chromium, or Google's."""
-    from playwright.sync_api import sync_playwright
-
-    # Root has no sandbox of its own there, and nothing but our own page is opened.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=find_browser(), args=options)
+    """One for all tests of this file."""
+    with open_browser() as found:
         yield found
-        found.close()
 
 
-class Looked:
-    """A page that was opened, and all that it complained of or asked for.
+class Reported(Looked):
+    """The page of a report."""
 
-    Attributes:
-        page: Playwright's.
-        complaints: errors of the console and of scripts.
-        asked: URLs beyond the file itself.
-    """
-
-    def __init__(self, context, path):
-        self.page = context.new_page()
-        self.path = path
-        self.complaints = []
-        self.asked = []
-        self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self._requested(request.url))
-        self.page.set_default_timeout(patience(STEP_S) * 1000)
-
-    def _said(self, message):
-        if message.type in {"error", "warning"}:
-            self.complaints.append(message.text)
-
-    def _requested(self, url):
-        if url.partition("#")[0] != self.path.as_uri() and not url.startswith(("data:", "blob:")):
-            self.asked.append(url)
+    def __init__(self, page, path):
+        super().__init__(page, own=path.as_uri(), step_s=STEP_S)
+        self._address = path.as_uri()
 
     def open(self, address="#/"):
         """Open it, or another address of it, and wait until it is there."""
-        self.page.goto(self.path.as_uri() + address)
+        self.page.goto(self._address + address)
         self.page.wait_for_selector("html[data-ready]")
         return self
 
 
 @pytest.fixture
-def look(browser, request):
+def look(browser):
     """Open a page at a width, in a scheme of colours."""
-    contexts = []
-
-    def opened(path, *, width=1280, scheme="light", address="#/"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        return Looked(context, path).open(address)
-
-    yield opened
-    for context in contexts:
-        context.close()
+    with new_pages(browser) as opened:
+        yield lambda path, *, address="#/", **size: Reported(opened(**size), path).open(address)
 
 
 @pytest.fixture(scope="module")
@@ -124,26 +87,17 @@ def views(keys):
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_every_view_opens_without_a_complaint(everything, look, scheme, evidence):
     """No error in the console, nothing asked of any network, and no axe rule broken that is serious."""
-    from axe_playwright_python.sync_playwright import Axe
-
     path, keys = everything
     looked = look(path, scheme=scheme)
     serious = {}
     for name, address in views(keys).items():
         looked.open(address)
         evidence.keep(f"{name}-{scheme}.png", looked.page.screenshot(full_page=True))
-        found = Axe().run(looked.page).response["violations"]
-        bad = [
-            (rule["id"], [node["html"][:160] for node in rule["nodes"][:3]])
-            for rule in found
-            if rule["impact"] in {"serious", "critical"}
-        ]
-        if bad:
-            serious[name] = bad
+        serious[name] = serious_findings(looked.page)
 
     assert [] == looked.complaints
     assert [] == looked.asked
-    assert {} == serious
+    assert {name: [] for name in views(keys)} == serious
 
 
 def test_a_narrow_screen_shows_all_of_it(everything, look, evidence):
