@@ -48,6 +48,7 @@ class Heart:
         self._known: dict[str, dict[str, Any]] = {}
         self._busy: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
 
     async def close_abandoned(self) -> None:
         """Conclude what a stopped predecessor left open."""
@@ -60,6 +61,8 @@ class Heart:
 
     async def beat(self) -> None:
         """What the clock does; it does not wait, lest one slow butler holds up all the others."""
+        if self._stopped:
+            return
         task = asyncio.create_task(self._by_itself())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -75,6 +78,7 @@ class Heart:
             await self._beat("clock")
         except Exception as error:  # the edge of a task nobody waits for
             self._butler.log.error("beat.failed", error=describe(error))
+            self._stopped = faults.on("clock-stopped-by-trouble")
 
     async def asked(self) -> dict[str, Any]:
         """A beat between two of the clock's."""

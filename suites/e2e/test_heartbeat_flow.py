@@ -7,19 +7,20 @@ on loopback, of which these tests need none.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
 
+from harness_core.base.bridge import Loop
 from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import Fault
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.ecosystem.subject_file import filled, tables_of
-from suites.e2e.worlds.chaos import expect_in_time
+from suites.e2e.worlds.chaos import Chaos, expect_in_time
 from suites.e2e.worlds.credentialed import BEAT_S, Connected
 from suites.e2e.worlds.quarantine import quarantined
 from suites.e2e.worlds.schedules import fall_due, schedule, schedule_row, sessions_of
@@ -36,6 +37,9 @@ SOON_S: Final = 30.0
 
 #: Longer than the deadline until a butler speaks MCP, as it comes with the product.
 LONG_S: Final = 8.0
+
+#: Connections that five butlers try to make meanwhile: some beats of the clock are among them.
+KNOCKS: Final = 20
 
 #: Ticks of one butler after which another that had none has been left out, not late.
 MANY: Final = 8
@@ -291,6 +295,31 @@ async def test_the_beat_goes_on_without_the_switchboard(beating: Connected) -> N
     finally:
         await switchboard.start()
     await another_tick(beating, "switchboard")
+
+
+@pytest.fixture
+def chaos(beating: Connected, harness_loop: Loop) -> Iterator[Chaos]:
+    """Breaks what a test wants broken; everything is given back afterwards, proved."""
+    breaking = Chaos(beating.butlers)
+    harness_loop.run(breaking.begin)
+    yield breaking
+    harness_loop.run(breaking.restore)
+
+
+@pytest.mark.slow
+async def test_the_beat_goes_on_after_its_database_was_away(
+    beating: Connected, chaos: Chaos
+) -> None:
+    """Beats that nobody could write down are no end of the clock; each butler is ticked as before."""
+    await another_tick(beating, "health")
+    await chaos.kill_database()
+    async with chaos.knocks() as knocks:
+        await knocks.more(KNOCKS)
+    await chaos.start_database()
+    await chaos.expect_all_back()
+    for _ in range(2):
+        for name in ("health", "heartbeat"):
+            await another_tick(beating, name)
 
 
 async def comes_true(condition: Callable[[], Awaitable[bool]]) -> bool:

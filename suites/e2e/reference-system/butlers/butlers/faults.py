@@ -29,6 +29,7 @@ FAULTS = {
     "claimed-not-done": "symptom_log answers ok and inserts nothing",
     "classification-without-deadline": "a session that classifies runs as long as it likes",
     "classify-always-general": "every message goes to general, and the inbox row denies a fallback",
+    "clock-stopped-by-trouble": "a beat that cannot be written down is the last of the clock's",
     "completed-too-early": "a message is completed first, and its outcomes are written a moment later",
     "context-dropped": "a trigger's context never reaches the session",
     "core-tool-missing": "no butler offers schedule_delete",
