@@ -15,6 +15,7 @@ from typing import Final
 
 import pytest
 import trio
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from harness_core.assurance import gates
 from harness_core.base.bridge import Loop
@@ -110,6 +111,11 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     except AssertionError:
         expect_rehearsed(_calls(item))
         raise
+    except (UndefinedTable, UndefinedColumn) as error:
+        place = "where the product keeps it elsewhere, [tables] of its subject file says where"
+        raise AssertionError(
+            f"expected a table of the contract, found: {error}; {place}"
+        ) from error
     finally:
         blame = [
             f"{line.log}: {line.text}"

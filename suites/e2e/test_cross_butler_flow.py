@@ -116,6 +116,7 @@ async def test_two_butlers_and_a_message_to_the_world(connected: Connected, toke
 
 
 @pytest.mark.covers("E2E-PERSISTENCE")
+@pytest.mark.capability("domain")
 async def test_what_one_butler_wrote_another_has_not(ecosystem: Ecosystem, token: str) -> None:
     """A message for one butler leaves its token in no domain row of any other."""
     sent = await ecosystem.send(f"Note about Hugo: he plays chess ({token})")

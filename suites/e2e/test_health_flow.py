@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE
 
 
 @pytest.mark.slow
+@pytest.mark.capability("domain")
 async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str) -> None:
     """Two doses in two messages: two rows of doses, one medicine, and both are of it."""
     for dosage in ("250 mg", "500 mg"):
@@ -37,6 +38,7 @@ async def test_doses_add_up_below_one_medicine(ecosystem: Ecosystem, token: str)
 
 
 @pytest.mark.slow
+@pytest.mark.capability("domain")
 async def test_what_was_logged_is_found_again(ecosystem: Ecosystem, token: str) -> None:
     """A question is answered from the record by a reading tool, and writes nothing."""
     logged = await follow(

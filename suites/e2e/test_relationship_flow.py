@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.main, pytest.mark.covers("E2E-PERSISTENCE")]
 
 
 @pytest.mark.slow
+@pytest.mark.capability("domain")
 async def test_a_person_is_one_contact(ecosystem: Ecosystem, token: str) -> None:
     """A contact, a note, a reminder and a birthday in four messages leave one contact."""
     name = f"Ida {token.capitalize()}"
@@ -64,6 +65,7 @@ async def test_a_person_is_one_contact(ecosystem: Ecosystem, token: str) -> None
     )
 
 
+@pytest.mark.capability("domain")
 async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> None:
     """Notes about two people in one message stand each with its own person.
 
