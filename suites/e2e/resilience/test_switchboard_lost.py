@@ -57,6 +57,10 @@ CLASSIFIED_S = 40.0
 #: Answers on other connections, after which a server has noticed that a caller hung up.
 ANSWERS = 5
 
+#: Connections of one butler that looks for its switchboard, in each of four rounds: a pause that doubles
+#: without a bound takes longer than a round may last from the third on, also where a look is three of them.
+LOOKS = 8
+
 #: From a switchboard that serves to a registry with every butler in it: a few heartbeats.
 REGISTER_S = 20.0
 
@@ -283,6 +287,25 @@ async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chao
     status = await fragile["health"].status()
 
     assert status["name"] == "health", f"health calls itself {status['name']!r}"
+    await expect_all_registered(fragile, chaos)
+    await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
+@pytest.mark.knob("heartbeat_s")
+async def test_butlers_go_on_looking_for_a_switchboard_that_is_away_for_long(
+    fragile: Ecosystem, chaos: Chaos
+) -> None:
+    """However often they have looked in vain: the pause until the next look grows to a bound."""
+    await chaos.kill("switchboard")
+    async with chaos.knocks_at_switchboard() as knocks:
+        for _ in range(4):
+            await knocks.more(LOOKS * (len(fragile.butlers) - 1))
+    await expect_all_registered(fragile, chaos)
+
+
+async def expect_all_registered(fragile: Ecosystem, chaos: Chaos) -> None:
+    """The switchboard is started, and every other butler registers with it soon."""
     began = await database_now(fragile)
     await chaos.start("switchboard")
 
@@ -297,7 +320,6 @@ async def test_butlers_that_start_without_a_switchboard(fragile: Ecosystem, chao
     await expect_soon(
         "every butler is registered with the new switchboard", all_there, seconds=REGISTER_S
     )
-    await expect_carried_out(fragile, await fragile.send(to_health().text), "health")
 
 
 def expect_true_records(journey: Journey) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -186,17 +186,19 @@ def expect_ended_well(name: str, report: Any) -> None:
 
 
 class Knocks:
-    """Who looked for a database that is gone, counted.
+    """Who looked for a server that is gone, counted.
 
     Args:
+        of: what is looked for.
         blind: nothing can be seen of them.
 
     Attributes:
         count: connections that were made to its port.
     """
 
-    def __init__(self, *, blind: bool = False) -> None:
+    def __init__(self, of: str, *, blind: bool = False) -> None:
         self.count = 0
+        self._of = of
         self._blind = blind
 
     async def hang_up(self, stream: trio.SocketStream) -> None:
@@ -220,8 +222,27 @@ class Knocks:
             return self.count >= wanted
 
         await expect_soon(
-            f"butlers look for their lost database {number} more times", enough, seconds=_KNOCKS_S
+            f"butlers look for {self._of} {number} more times", enough, seconds=_KNOCKS_S
         )
+
+
+@asynccontextmanager
+async def knocks_at(url: str, *, of: str) -> AsyncIterator[Knocks]:
+    """Stand at the port of a server that is down: who looks for it is hung up on.
+
+    A port that answers and hangs up is as good as none to who wants that server. Where it has an
+    address of its own (in a container), it cannot be stood in for.
+    """
+    place = urlsplit(url)
+    if place.hostname not in {"127.0.0.1", "localhost"}:
+        yield Knocks(of, blind=True)
+        return
+    (listener,) = await trio.open_tcp_listeners(place.port or 0, host="127.0.0.1")
+    knocks = Knocks(of)
+    async with lone_error(), trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, knocks.hang_up, [listener])
+        yield knocks
+        nursery.cancel_scope.cancel()
 
 
 class Chaos:
@@ -366,23 +387,13 @@ class Chaos:
         for name in self._ecosystem.butlers:
             await self._note_return(name)
 
-    @asynccontextmanager
-    async def knocks(self) -> AsyncIterator[Knocks]:
-        """While the database is down, stand at its port: who looks for it is hung up on.
+    def knocks(self) -> AbstractAsyncContextManager[Knocks]:
+        """While the database is down, stand at its port: see :func:`knocks_at`."""
+        return knocks_at(self._ecosystem.switchboard.database.url, of="their lost database")
 
-        A port that answers and hangs up is as good as none to who wants a database. Where the
-        server has an address of its own (in a container), it cannot be stood in for.
-        """
-        place = urlsplit(self._ecosystem.switchboard.database.url)
-        if place.hostname not in {"127.0.0.1", "localhost"}:
-            yield Knocks(blind=True)
-            return
-        (listener,) = await trio.open_tcp_listeners(place.port or 0, host="127.0.0.1")
-        knocks = Knocks()
-        async with lone_error(), trio.open_nursery() as nursery:
-            nursery.start_soon(trio.serve_listeners, knocks.hang_up, [listener])
-            yield knocks
-            nursery.cancel_scope.cancel()
+    def knocks_at_switchboard(self) -> AbstractAsyncContextManager[Knocks]:
+        """While the switchboard is down, stand at its port: see :func:`knocks_at`."""
+        return knocks_at(self._ecosystem.switchboard.url, of="the lost switchboard")
 
     async def pause_database(self) -> None:
         """Freeze PostgreSQL with its connections open."""

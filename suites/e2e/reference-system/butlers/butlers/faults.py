@@ -134,6 +134,7 @@ FAULTS = {
     "refusal-success": "a hop whose request was refused counts as a success",
     "refused-task-ran": "a task that a full queue refused says that it ran",
     "registers-once": "a butler registers once and never renews its lease",
+    "registration-pause-unbounded": "the pause until the next look for the switchboard doubles for ever",
     "registry-ghost": "the registry lists a butler that does not run",
     "route-any-source": "a butler carries out requests of anybody",
     "routing-log-missing": "no routing_log row is written",

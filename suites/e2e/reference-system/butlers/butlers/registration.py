@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from typing import TYPE_CHECKING
 
 from butlers import faults
@@ -61,7 +62,10 @@ class Registration:
                     )
                 registered = False
                 await asyncio.sleep(pause_s)
-                pause_s = min(pause_s * 2, settings.heartbeat_s)
+                longest_s = settings.heartbeat_s
+                if faults.on("registration-pause-unbounded"):
+                    longest_s = math.inf
+                pause_s = min(pause_s * 2, longest_s)
                 continue
             if self._closing:
                 return  # what cancelled it came while the answer was in hand
