@@ -15,7 +15,6 @@ from typing import Final
 
 import pytest
 import trio
-from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from harness_core.assurance import gates
 from harness_core.base.bridge import Loop
@@ -31,6 +30,7 @@ from harness_core.front.budget import report_costs
 from harness_core.front.pytest_plugin import add_summary, explain_failures
 from harness_core.front.skips import not_run
 from harness_core.front.suite_fixtures import suite_subject
+from harness_core.infrastructure.databases import UNDEFINED
 from harness_core.process import Run
 from harness_core.system.subject import Subject
 from suites.e2e.ecosystem.boot import roster_directory
@@ -111,7 +111,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     except AssertionError:
         expect_rehearsed(_calls(item))
         raise
-    except (UndefinedTable, UndefinedColumn) as error:
+    except UNDEFINED as error:
         place = "where the product keeps it elsewhere, [tables] of its subject file says where"
         raise AssertionError(
             f"expected a table of the contract, found: {error}; {place}"

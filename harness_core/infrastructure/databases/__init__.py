@@ -45,11 +45,13 @@ from harness_core.infrastructure.databases._migrations import (
 from harness_core.infrastructure.databases._pool import DatabasePool, drop_run_databases, open_pool
 from harness_core.infrastructure.databases._provision import create_database
 from harness_core.infrastructure.databases._relations import Relation
+from harness_core.infrastructure.databases._schema import UNDEFINED
 from harness_core.infrastructure.databases._server import Clone
 from harness_core.infrastructure.databases._sweep import POSTGRES_URL_VARIABLE, sweep_databases
 
 __all__ = [
     "POSTGRES_URL_VARIABLE",
+    "UNDEFINED",
     "Blueprint",
     "Clone",
     "Contains",

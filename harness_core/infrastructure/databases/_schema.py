@@ -7,9 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from psycopg import sql
+from psycopg.errors import UndefinedColumn, UndefinedTable
 
 from harness_core.base.errors import BadInput
 from harness_core.infrastructure.databases._connection import Connection
+
+#: What a statement of a test is refused with, where a product has no such table or column.
+UNDEFINED = (UndefinedTable, UndefinedColumn)
 
 _COLUMNS = """
 select c.relkind::text as kind, n.nspname as schema, a.attname as name,
