@@ -63,10 +63,13 @@ class Guest:
 
     async def remove(self):
         """Until its tool says that it is gone; what looks like an empty list may be no answer at all."""
-        if await self.there() or await self.there():
-            await self.delete()
-            if await self.there():
-                raise No(f"{self.name} is still there: {self.tool} has not removed it")
+        try:
+            if await self.there() or await self.there():
+                await self.delete()
+                if await self.there():
+                    raise No(f"{self.tool} has not removed it")
+        except No as no:
+            raise No(f"{self.name} may still be there: {no}") from None
 
 
 class Docker(Guest):
@@ -119,7 +122,7 @@ class Docker(Guest):
             file.unlink(missing_ok=True)
 
     async def delete(self):
-        await must(f"remove {self.name}", "docker", "rm", "--force", self.name)
+        await must("remove it", "docker", "rm", "--force", self.name)
 
     def command(self, words, *, user, flags=()):
         return ["docker", "exec", *flags, "--user", user, self.name, *words], {}
@@ -165,7 +168,7 @@ class Machine(Guest):
         return written + mapped, {f"KEG_{name}": value for name, value in self.hidden.items()}
 
     async def delete(self):
-        await must(f"remove {self.name}", "smolvm", "machine", "delete", "--name", self.name, "--force")
+        await must("remove it", "smolvm", "machine", "delete", "--name", self.name, "--force")
 
     def command(self, words, *, user, flags=()):
         given, env = self.flags()
