@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
-from harness_core.base.wait import deadline
 from harness_core.front.skips import not_run
 from harness_core.process import Run
 from suites.daemon.daemon import Daemon
+from suites.daemon.ending import ended
 from suites.daemon.messages import ask, request
 from suites.daemon.wire import Keyword, lookup
 
@@ -62,9 +62,7 @@ async def _printed(
     argv = [daemon.fill(word) for word in words]
     starting = run.child(argv, name=what, env=daemon.environment(), cwd=daemon.home)
     async with starting as child:
-        with deadline(f"see {argv} end", seconds=LISTED_S, tail=child.tail):
-            status = await child.wait()
-        printed = child.log.read_text(encoding="utf-8")
+        status, printed = await ended(child, argv, seconds=LISTED_S, contract=_WIRE[what][3])
 
     assert status == 0, (
         f"contract {_WIRE[what][3]}: {what} are listed, found status {status}:\n{printed}"

@@ -15,10 +15,10 @@ import pytest
 import trio
 
 from harness_core.base.slowness import patience
-from harness_core.base.wait import deadline
 from harness_core.doubles.http import Recorder, Rule, open_recorder
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, Settings
+from suites.daemon.ending import ended
 from suites.daemon.messages import ask, expect_health, request, shell, user_input
 from suites.daemon.wire import Form, Keyword, lookup
 
@@ -49,9 +49,7 @@ def typed(run) -> Typed:
         name = f"{verb}-{next(numbers)}"
         environment = daemon.environment()
         async with run.child(argv, name=name, env=environment, cwd=daemon.home) as child:
-            with deadline(f"see {argv} end", seconds=COMMAND_S, tail=child.tail):
-                status = await child.wait()
-            return status, child.log.read_text(encoding="utf-8")
+            return await ended(child, argv, seconds=COMMAND_S, contract="6")
 
     return output
 
@@ -450,9 +448,7 @@ async def test_setup_is_run_again(start, subject, run) -> None:
         argv = daemon.client("setup")
         environment = daemon.environment()
         async with run.child(argv, name="again", env=environment, cwd=daemon.home) as child:
-            with deadline("see setup end", seconds=COMMAND_S, tail=child.tail):
-                status = await child.wait()
-            printed = "\n".join(child.tail())
+            status, printed = await ended(child, argv, seconds=COMMAND_S, contract="1")
 
         assert status == 0, f"contract 1: setup is run a second time: status {status}:\n{printed}"
         assert missing.read_bytes() == content, f"contract 1: {missing.name} is not as it was"
