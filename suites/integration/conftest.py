@@ -41,12 +41,6 @@ def pytest_configure(config: pytest.Config) -> None:
     explain_failures(config, _refused_keys)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long begins first, so that no worker has it alone at the end; all else is in random order."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
-
-
 @pytest.fixture(autouse=True)
 def may_be_contained(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> None:
     """Leave a test out, by its own reason, that cannot do with services in containers."""

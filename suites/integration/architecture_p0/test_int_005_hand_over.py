@@ -350,7 +350,6 @@ async def test_int_005_two_at_once_are_not_mixed_up(episodes: Episodes) -> None:
             expect_same(mine, owner, what=f"whose hand-over {planner.number} is")
 
 
-@pytest.mark.slow
 async def test_int_005_only_what_was_handed_over_is_started_from(episodes: Episodes) -> None:
     """By single and batch route alike: a hand-over that there is not is refused, and nothing starts.
 

@@ -232,7 +232,6 @@ async def test_int_014_two_planners_and_two_rounds(episodes: Episodes) -> None:
         expect_accepted(await one.judged(second), "another part in the second round")
 
 
-@pytest.mark.slow
 async def test_int_014_a_part_that_has_left_since_is_found(
     breakable: Episodes, subject: Subject
 ) -> None:

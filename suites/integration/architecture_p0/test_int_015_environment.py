@@ -177,7 +177,6 @@ async def _coder_in(
         yield coder, accepted.handover_id
 
 
-@pytest.mark.slow
 async def test_int_015_what_a_coder_may_not_do(episodes: Episodes) -> None:
     """The digests of the benchmark are those of the plan and of the design; each attack is refused and named.
 

@@ -99,7 +99,6 @@ async def _unproven(flow: FlowAtWork, turn: TurnAtWork, bundle: Bundle, price_id
     expect_same([], episode["handovers"], what="hand-overs of refusals that are none")
 
 
-@pytest.mark.slow
 async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
     """Rejected, a refusal returns to the coder, confirmed, it goes to the planner; each is told why.
 

@@ -56,7 +56,6 @@ async def _refused(coder: Coder, what: str) -> None:
     assert re.search(due, " ".join(told)), f"expected what is due for a design {what}: {told}"
 
 
-@pytest.mark.slow
 @pytest.mark.not_in_containers("edits the configuration of the worker, which is in a volume")
 async def test_int_018_another_configuration_asks_for_another_verdict(
     breakable: Episodes, subject: Subject

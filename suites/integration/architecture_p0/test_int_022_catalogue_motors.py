@@ -114,7 +114,6 @@ async def _exerted(
     return run, forces
 
 
-@pytest.mark.slow
 async def test_int_022_a_motor_has_the_torque_of_its_part(episodes: Episodes) -> None:
     """Two motors of two parts have two limits, whichever script asks for more; exchanged, they are exchanged.
 

@@ -149,7 +149,6 @@ async def _judged(coder: Coder, script: str, connections: Mapping[str, Any]) -> 
     return await coder.judged(script)
 
 
-@pytest.mark.slow
 async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
     """Two fasteners in holes of one width hold a plate on a block; each rule that is broken is named.
 

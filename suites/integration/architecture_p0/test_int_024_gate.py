@@ -46,7 +46,6 @@ _MALFORMED: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.slow
 async def test_int_024_findings_are_those_of_the_gate(episodes: Episodes) -> None:
     """Objectives that are wrong have the findings that a planner's gate has, all of them; so has an empty file.
 

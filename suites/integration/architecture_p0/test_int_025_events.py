@@ -46,7 +46,6 @@ _LONG_NAME: Final = "x" * 90
 _AWKWARD: Final = "ä\u2028日\u0085😀"
 
 
-@pytest.mark.slow
 @pytest.mark.covers("INT-025")
 @pytest.mark.integration_p0
 async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes) -> None:
@@ -90,7 +89,6 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
         await _is_replayed(breakable, episode["session_id"])
 
 
-@pytest.mark.slow
 @pytest.mark.covers("INT-025")
 @pytest.mark.integration_p0
 async def test_int_025_events_of_an_episode_that_has_ended_arrive_all(breakable: Episodes) -> None:

@@ -71,7 +71,6 @@ CRITICAL = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.covers("INT-028")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("service", ["controller", "worker"])

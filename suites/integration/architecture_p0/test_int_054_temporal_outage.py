@@ -33,7 +33,6 @@ _NOTICED_S: Final = 1.0
 _COMPARED: Final = 3
 
 
-@pytest.mark.slow
 @pytest.mark.covers("INT-054")
 @pytest.mark.integration_p0
 @pytest.mark.parametrize("how", ["kill", "pause"])
