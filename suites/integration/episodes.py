@@ -34,7 +34,16 @@ from suites.integration.prompts import lacked, lost
 from suites.integration.sessions import Session
 from suites.integration.temporal_view import history_of
 
-__all__ = ["FINAL", "Episodes", "calls", "new_token", "steps_of_episode"]
+__all__ = [
+    "AFTERWARDS",
+    "FINAL",
+    "SHORT_CALLS",
+    "Episodes",
+    "calls",
+    "new_token",
+    "short_calls",
+    "steps_of_episode",
+]
 
 FINAL: Final = frozenset({"cancelled", "completed", "failed", "interrupted"})
 
@@ -44,6 +53,10 @@ _TOLD: Final = 5
 #: What they may take together, on a machine with nothing else to do.
 _HISTORIES_S: Final = 5.0
 
+#: How many :func:`short_calls` are, and what an agent that was not ended writes after them.
+SHORT_CALLS: Final = 150
+AFTERWARDS: Final = use("fs_write", path="afterwards.txt", content="x")
+
 #: Where a session's code waits for the test, and what lets it go on.
 _GATE: Final = "go-on"
 
@@ -51,6 +64,20 @@ _GATE: Final = "go-on"
 def new_token() -> str:
     """A text that only this test uses; it may be part of a session id."""
     return f"t{secrets.token_hex(8)}"
+
+
+def short_calls(lasting_s: float) -> tuple[Use, ...]:
+    """A turn of many short calls; each begins with a file, ``0.txt`` and so on.
+
+    They are more than can be carried out before an interruption takes effect. One that lasts no time is
+    over before anybody can cancel it; one that lasts a moment may end while its cancellation is on the way.
+    """
+    if not lasting_s:
+        return tuple(use("fs_write", path=f"{n}.txt", content="x") for n in range(SHORT_CALLS))
+    return tuple(
+        use("execute", command=f"touch {n}.txt; sleep {lasting_s}", timeout_s=COMMAND_S)
+        for n in range(SHORT_CALLS)
+    )
 
 
 def _task(token: str) -> str:

@@ -12,20 +12,26 @@ from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
-from suites.integration.comparing import expect_same, expect_unchanged, utc
-from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.comparing import expect_same, expect_unchanged
+from suites.integration.episodes import (
+    AFTERWARDS,
+    SHORT_CALLS,
+    Episodes,
+    calls,
+    new_token,
+    short_calls,
+)
+from suites.integration.interrupted import expect_interrupted
 from suites.integration.messages import sent
 from suites.integration.patience import COMMAND_S, EPISODE_S, SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
 from suites.integration.sessions import Session, new_session
-from suites.integration.temporal_view import closed_workflow
 
 #: Longer than any run of the suite, so that nothing ends by itself.
 _LONG_S = 600
 
-#: More of them than can be carried out before an interruption takes effect, and at which it is asked for.
-_SHORT_CALLS: Final = 150
+#: At which of many short calls an interruption is asked for.
 _SHORT_AT: Final = (0, 3)
 
 #: Writes on in the foreground, in the background, and out of its process group and session.
@@ -87,7 +93,7 @@ async def test_int_030_interrupt_ends_the_work(episodes: Episodes, work: str) ->
         assert not ended, f"the interrupted simulation ran to its end: {ended}"
     left = await episodes.session(session_id).files()
     assert "afterwards.txt" not in left, "the agent went on"
-    await _is_interrupted(episodes, episode)
+    await expect_interrupted(episodes, episode)
     again = await episodes.interrupt(episode_id)
     unknown = await episodes.interrupt("no-such-episode")
 
@@ -135,7 +141,7 @@ async def test_int_030_it_is_interrupted_wherever_it_is(episodes: Episodes) -> N
             assert 202 == answer.status, f"expected an interruption, found {answer}"
         for accepted in (thinking, waiting):
             episode = await episodes.until(accepted["episode_id"], "interrupted")
-            await _is_interrupted(episodes, episode)
+            await expect_interrupted(episodes, episode)
         still = await episodes.get(following["episode_id"])
         assert "running" == still["status"], f"one that waits behind was ended: {still}"
         answer = await first.post(f"/jobs/{_JOB}/cancel")
@@ -154,18 +160,16 @@ async def test_int_030_it_is_interrupted_wherever_it_is(episodes: Episodes) -> N
 
 @pytest.mark.covers("INT-030")
 @pytest.mark.integration_p0
-async def test_int_030_between_many_short_calls(episodes: Episodes) -> None:
+@pytest.mark.parametrize("lasting_s", [0, 0.2])
+async def test_int_030_between_many_short_calls(episodes: Episodes, lasting_s: float) -> None:
     """An agent that does one short thing after another is interrupted as well, and does not come to its end.
 
-    Each call is over before anybody can cancel it. The model provider is a stand-in: the gateway does the
-    turns.
+    Each call is over before anybody can cancel it, or while that is on the way. The model provider is a
+    stand-in: the gateway does the turns.
     """
     for at in _SHORT_AT:
         token = new_token()
-        writes = tuple(
-            use("fs_write", path=f"{number}.txt", content="x") for number in range(_SHORT_CALLS)
-        )
-        await episodes.rehearse(token, writes, use("fs_write", path="afterwards.txt", content="x"))
+        await episodes.rehearse(token, short_calls(lasting_s), AFTERWARDS)
         accepted = await episodes.submit(token)
         session = episodes.session(accepted["session_id"])
 
@@ -176,9 +180,9 @@ async def test_int_030_between_many_short_calls(episodes: Episodes) -> None:
         answer = await episodes.interrupt(accepted["episode_id"])
         assert 202 == answer.status, f"expected an interruption, found {answer}"
         episode = await episodes.until(accepted["episode_id"], "interrupted", seconds=SOON_S)
-        await _is_interrupted(episodes, episode)
+        await expect_interrupted(episodes, episode)
         files = await session.files()
-        last = {f"{_SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
+        last = {f"{SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
         assert not last, f"an agent that was interrupted at call {at} went on to the end: {last}"
 
 
@@ -289,23 +293,6 @@ async def _interrupted_by_two(episodes: Episodes, episode_id: str) -> list[Respo
         for _ in range(2):
             nursery.start_soon(one)
     return answers
-
-
-async def _is_interrupted(episodes: Episodes, episode: dict[str, Any]) -> None:
-    """Its rows, events and Temporal say so, once, and why."""
-    steps = [step["to_status"] for step in episode["transitions"]]
-    expect_same(["queued", "running", "interrupted"], steps, what="steps of an interrupted episode")
-    last = episode["transitions"][-1]
-    assert last["reason"], f"an interruption without a reason: {last}"
-    assert last["reason"] == episode["reason"], f"its reason is {episode['reason']!r}, not {last}"
-    asked = utc(episode["interrupt_requested_at"], what="interrupt_requested_at")
-    at = utc(last["at"], what="time of the last step")
-    assert asked <= at, f"it was interrupted at {at}, before that was asked for at {asked}"
-    events = calls(await episodes.events(episode["episode_id"]), "workflow_transition")
-    recorded = [event["payload"]["to_status"] for event in events]
-    expect_same(steps, recorded, what="events of the steps of an interrupted episode")
-    seen = await closed_workflow(episodes.stack, episode["workflow_id"])
-    assert "canceled" == seen.status, f"Temporal has {seen}, the episode is interrupted"
 
 
 _JOB: Final = "the-first"

@@ -26,7 +26,15 @@ from harness_core.doubles.turns import fail, use
 from suites.integration.bundles import FILES, OBJECTIVES, PLAN, TODO
 from suites.integration.comparing import expect_same, utc
 from suites.integration.environments import expect_handed, hand_over, planned
-from suites.integration.episodes import Episodes, calls, new_token
+from suites.integration.episodes import (
+    AFTERWARDS,
+    SHORT_CALLS,
+    Episodes,
+    calls,
+    new_token,
+    short_calls,
+)
+from suites.integration.interrupted import expect_interrupted
 from suites.integration.messages import sent
 from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.planners import expect_found, planner_at_work
@@ -36,9 +44,8 @@ from suites.integration.temporal_view import describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
 
-#: More of them than can be carried out before an interruption takes effect, and at which it is asked for.
-_SHORT_CALLS: Final = 150
-_SHORT_AT: Final = (0, 3)
+#: How long an agent's short calls last, and at which of them an interruption is asked for.
+_SHORT: Final = ((0, 3), (0.2, 0), (0.1, 2))
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 
@@ -312,18 +319,14 @@ async def test_int_043_all_of_it_is_interrupted(episodes: Episodes) -> None:
 async def test_int_043_it_is_interrupted_between_short_calls(episodes: Episodes) -> None:
     """A batch whose agents do one short thing after another is interrupted, and none comes to its end.
 
-    Each call is over before anybody can cancel it; what had not begun asks no model. The model provider is a
-    stand-in: the gateway does the turns.
+    Each call is over before anybody can cancel it, or while that is on the way; what had not begun asks no
+    model. The model provider is a stand-in: the gateway does the turns.
     """
     batches = _Batches(episodes)
-    for at in _SHORT_AT:
+    for lasting_s, at in _SHORT:
         members = _members(4)
         for each in members:
-            writes = tuple(
-                use("fs_write", path=f"{number}.txt", content="x") for number in range(_SHORT_CALLS)
-            )
-            last = use("fs_write", path="afterwards.txt", content="x")
-            await episodes.rehearse(each.token, writes, last)
+            await episodes.rehearse(each.token, short_calls(lasting_s), AFTERWARDS)
         accepted = await batches.submit(members, concurrency=2)
         sessions = [episodes.session(each.session_id) for each in accepted.episodes]
 
@@ -338,12 +341,14 @@ async def test_int_043_it_is_interrupted_between_short_calls(episodes: Episodes)
         expect_same(["interrupted"] * 4, statuses, what="an interrupted batch's episodes")
         for each, summary, session in zip(members, batch.episodes, sessions, strict=True):
             files = await session.files()
-            ends = {f"{_SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
+            ends = {f"{SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
             assert not ends, (
                 f"an agent of a batch interrupted at call {at} went on to its end: {ends}"
             )
             episode = await episodes.get(summary.episode_id)
-            if "running" not in [step["to_status"] for step in episode["transitions"]]:
+            if "running" in [step["to_status"] for step in episode["transitions"]]:
+                await expect_interrupted(episodes, episode)
+            else:
                 asked = await episodes.asked(each.token)
                 assert 0 == asked, f"what had not begun never asks the model: found {asked} calls"
 
