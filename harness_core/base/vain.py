@@ -1,16 +1,13 @@
-"""Waits that were in vain: what one row of a table has shown, the next need not wait for as long.
+"""Waits that were in vain: what some have shown, the next need not wait for as long.
 
-A product that never answers makes each row of a parametrised test wait its whole deadline for the
-same answer. After some rows in a row of one test have waited in vain, the next wait a part of it; one
-answer that comes, and all wait in full again. Only for waits whose end in vain is a failure: never for
-one that proves a silence.
+A product that leaves out half of what it owes makes every test that meets the gap wait a whole deadline for the
+same silence. After some waits in vain the next are shorter, and say so; an answer that comes late, and
+all wait in full again. Only for waits whose end in vain is a failure: never for one that proves a silence.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +15,19 @@ from typing import Final
 
 __all__ = ["VainWaits", "Wait"]
 
-#: So many in a row wait in full.
-_IN_FULL: Final = 3
+#: So many wait in full, and so many before a wait is at its shortest.
+_IN_FULL: Final = 2
+_SOME: Final = 4
 
-#: Then this part of it: not less, or a right answer that comes late would be taken for none.
-_PART: Final = 0.5
+#: Parts of the wait after these.
+_HALF: Final = 0.5
+_SHORTEST: Final = 0.25
+
+#: Seconds that nothing is shortened below: a right answer that takes its time would be taken for none.
+_LEAST_S: Final = 3.0
+
+#: An answer that took more of a shortened wait shows that the product is slow, not silent.
+_LATE: Final = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +46,7 @@ class Wait:
 
 
 class VainWaits:
-    """What was waited for in vain, by test function; parameters aside.
+    """What the tests of one process waited for in vain.
 
     Args:
         clock: seconds that pass.
@@ -49,28 +54,33 @@ class VainWaits:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._in_vain: Counter[tuple[str, str]] = Counter()
+        self._in_vain = 0
 
     @contextmanager
-    def waiting(self, what: str, *, seconds: float) -> Iterator[Wait]:
-        """Wait for ``what`` within the block; one that ends early, with an error, was not in vain.
+    def waiting(self, *, seconds: float) -> Iterator[Wait]:
+        """Wait within the block; one that ends early, with an error, was not in vain.
 
         Args:
-            what: is due, the same for every row.
             seconds: how long it may take.
         """
-        # pytest says which test runs: "path::name[row] (call)".
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("[")[0]
-        key = (test, what)
-        wait = Wait(seconds=seconds)
-        if test and self._in_vain[key] >= _IN_FULL:
-            wait.seconds = seconds * _PART
-            wait.note = f" ({self._in_vain[key]} rows before it waited in vain, {_IN_FULL} in full)"
+        wait = self._next(seconds)
         began_s = self._clock()
         try:
             yield wait
         finally:
+            took_s = self._clock() - began_s
             if wait.came:
-                self._in_vain[key] = 0
-            elif self._clock() - began_s >= wait.seconds:
-                self._in_vain[key] += 1
+                if took_s > wait.seconds * _LATE and wait.note:
+                    self._in_vain = 0
+            elif took_s >= wait.seconds:
+                self._in_vain += 1
+
+    def _next(self, seconds: float) -> Wait:
+        if self._in_vain < _IN_FULL:
+            return Wait(seconds=seconds)
+        part = _HALF if self._in_vain < _SOME else _SHORTEST
+        shorter = min(seconds, max(seconds * part, _LEAST_S))
+        if shorter == seconds:
+            return Wait(seconds=seconds)
+        note = f" ({seconds:g} s, before {self._in_vain} waits were in vain)"
+        return Wait(seconds=shorter, note=note)

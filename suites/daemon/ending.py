@@ -9,6 +9,7 @@ import trio
 
 from harness_core.base.slowness import patience
 from harness_core.process import Child
+from suites.daemon.waits import DUE
 
 __all__ = ["ended"]
 
@@ -28,12 +29,14 @@ async def ended(
         AssertionError: it goes on.
     """
     status = 0
-    with trio.move_on_after(patience(seconds)) as limit:
-        status = await child.wait()
+    with DUE.waiting(seconds=seconds) as wait:
+        with trio.move_on_after(patience(wait.seconds)):
+            status = await child.wait()
+            wait.came = True
     printed = child.log.read_text(encoding="utf-8")
 
-    assert not limit.cancelled_caught, (
-        f"contract {contract}: `{shlex.join(argv)}`: expected its end within {patience(seconds):g} s, found "
-        f"it running; it has printed:\n{printed}"
+    assert wait.came, (
+        f"contract {contract}: `{shlex.join(argv)}`: expected its end within {patience(wait.seconds):g} s"
+        f"{wait.note}, found it running; it has printed:\n{printed}"
     )
     return status, printed

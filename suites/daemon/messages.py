@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from harness_core.base.vain import VainWaits
+from harness_core.base.vain import Wait
 from harness_core.system.subject import Subject
+from suites.daemon.waits import DUE
 from suites.daemon.wire import (
     NIL,
     Connection,
@@ -39,9 +40,6 @@ __all__ = [
 #: What an answer may take that runs a command, or depends on no other server: milliseconds when
 #: nothing else loads the machine.
 ANSWER_S: Final = 10.0
-
-#: Rows of one test that were left without what was due, so that the next need not wait as long.
-_DUE: Final = VainWaits()
 
 HEALTH_CHECK: Final = plist(type=Keyword("HEALTH-CHECK"))
 HEARTBEAT: Final = plist(type=Keyword("EVENT"), payload=plist(sensor=Keyword("HEARTBEAT")))
@@ -81,7 +79,7 @@ def shell(command: str, **properties: Form) -> Form:
 async def ask(connection: Connection, form: Form, *, seconds: float = ANSWER_S) -> Message:
     """Send a form and return the next message.
 
-    Of a product that leaves rows of one test without an answer, the next rows wait less, and say so.
+    Of a product that leaves much without an answer, the next are waited for less, and say so.
     """
     await connection.send(form)
     return await due(connection, "an answer", seconds=seconds)
@@ -92,17 +90,17 @@ async def due(connection: Connection, what: str, *, seconds: float) -> Message:
 
     Args:
         connection: on which it is due.
-        what: the same for every row of a test.
+        what: for the error.
         seconds: how long it may take on a machine with nothing else to do.
 
     Raises:
         RemoteProtocolError: it did not come, or is no message.
     """
-    with _DUE.waiting(what, seconds=seconds) as wait:
+    with DUE.waiting(seconds=seconds) as wait:
         try:
-            message = await connection.receive(f"{what}{wait.note}", seconds=wait.seconds)
+            message = await connection.receive(what, seconds=wait.seconds)
         except RemoteProtocolError as error:
-            wait.came = error.violation is not Violation.SILENT
+            wait.came = _told(error, wait)
             raise
         wait.came = True
     return message
@@ -114,14 +112,22 @@ async def due_end(connection: Connection, *, seconds: float) -> tuple[Message, .
     Raises:
         RemoteProtocolError: it stays open, or what came is no message.
     """
-    with _DUE.waiting("the end", seconds=seconds) as wait:
+    with DUE.waiting(seconds=seconds) as wait:
         try:
             messages = await connection.receive_until_closed(seconds=wait.seconds)
         except RemoteProtocolError as error:
-            wait.came = error.violation is not Violation.SILENT
+            wait.came = _told(error, wait)
             raise
         wait.came = True
     return messages
+
+
+def _told(error: RemoteProtocolError, wait: Wait) -> bool:
+    """Whether something came; of a silence, say why it was not waited out."""
+    silent = error.violation is Violation.SILENT
+    if silent:
+        error.observed += wait.note
+    return not silent
 
 
 async def say(

@@ -13,6 +13,7 @@ import trio
 from harness_core.base.errors import NotReady
 from harness_core.base.wait import deadline, until
 from harness_core.process import Run
+from suites.daemon.waits import DUE
 
 __all__ = ["Terminal", "open_terminal"]
 
@@ -64,14 +65,17 @@ class Terminal:
             shown_before, before = before, shown(screen)
             return shown_before and before
 
-        try:
-            with deadline(f"see {what}", seconds=seconds):
-                await until(is_shown)
-        except NotReady as error:
-            frame = "\n".join(f"  | {line}" for line in screen.rstrip().splitlines())
-            raise AssertionError(
-                f"contract 9: after {seconds:g} s the terminal does not show {what}:\n{frame}"
-            ) from error
+        with DUE.waiting(seconds=seconds) as wait:
+            try:
+                with deadline(f"see {what}", seconds=wait.seconds):
+                    await until(is_shown)
+                wait.came = True
+            except NotReady as error:
+                frame = "\n".join(f"  | {line}" for line in screen.rstrip().splitlines())
+                raise AssertionError(
+                    f"contract 9: after {wait.seconds:g} s{wait.note} the terminal does not show {what}:\n"
+                    f"{frame}"
+                ) from error
         return screen
 
     async def start(self, argv: Sequence[str]) -> None:

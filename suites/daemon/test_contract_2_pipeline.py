@@ -156,7 +156,7 @@ async def test_answers_follow_their_requests(client, subject) -> None:
     sources = (sources_of(subject) * 5)[:5]
     for source in sources:
         await client.send(user_input("ping", source=source))
-    answers = [await client.receive("an answer", seconds=10) for _ in range(5)]
+    answers = [await due(client, "an answer", seconds=10) for _ in range(5)]
 
     found = [str(answer.get("META", "SOURCE")).lstrip(":") for answer in answers]
 
@@ -207,7 +207,7 @@ async def test_every_text_that_waits_is_answered(start, token: str) -> None:
             # Whoever asks for health is answered meanwhile, and what was sent before is read.
             expect_health(await daemon.health())
             (daemon.root / "go-on").touch()
-            done = expect_message(await busy.receive("its end", seconds=ANSWER_S), busy)
+            done = expect_message(await due(busy, "its end", seconds=ANSWER_S), busy)
 
             assert "went on" in done, f"contract 2: what was worked on is answered, found {done!r}"
             (daemon.root / "go-on").unlink()
@@ -261,8 +261,8 @@ async def test_a_heartbeat_between_requests(client, subject) -> None:
     await client.send(user_input("ping", source=sources[0]))
     await client.send(HEARTBEAT)
     await client.send(user_input("ping", source=sources[1]))
-    first = await client.receive("the first answer", seconds=10)
-    second = await client.receive("the second answer", seconds=10)
+    first = await due(client, "the first answer", seconds=10)
+    second = await due(client, "the second answer", seconds=10)
 
     found = [str(answer.get("META", "SOURCE")).lstrip(":") for answer in (first, second)]
 

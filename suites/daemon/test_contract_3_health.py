@@ -13,7 +13,7 @@ from harness_core.base.slowness import slowness
 from harness_core.doubles.http import open_recorder
 from suites.daemon.daemon import Provider, Settings, health_on
 from suites.daemon.health import NOTICED_S, becomes
-from suites.daemon.messages import ANSWER_S, expect_health, expect_message, user_input
+from suites.daemon.messages import ANSWER_S, due, expect_health, expect_message, user_input
 from suites.daemon.wire import Connection
 
 pytestmark = [
@@ -93,7 +93,7 @@ async def test_each_word_is_said_when_it_is_so(start, subject, evidence) -> None
                 await expect_still_busy(busy)
                 away.rename(daemon.root)
                 (daemon.root / "go-on").touch()
-                done = await busy.receive("the end of what kept it busy", seconds=ANSWER_S)
+                done = await due(busy, "the end of what kept it busy", seconds=ANSWER_S)
                 expect_message(done, busy)
             await becomes(daemon, "HEALTHY", since="its worker is free again")
             async with daemon.connect() as connection:

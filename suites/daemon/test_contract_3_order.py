@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from suites.daemon.daemon import Daemon, Settings
-from suites.daemon.messages import expect_message, user_input
+from suites.daemon.messages import due, expect_message, user_input
 from suites.daemon.settings import turned
 from suites.daemon.wire import Connection, Keyword, encode_frame, plist, print_form
 
@@ -64,7 +64,7 @@ async def test_what_is_short_does_not_overtake_what_is_long(wide: Daemon, token:
 
 async def expect_in_turn(connection: Connection, text: str, which: str) -> None:
     """The answer to a text, then the error that the message behind it is owed."""
-    answer = await connection.receive(f"answer {which}", seconds=LONG_S)
+    answer = await due(connection, f"answer {which}", seconds=LONG_S)
 
     assert answer.get("TYPE") != Keyword("LOG"), (
         f"contract 3: a text of {len(text)} characters ({which}) is answered before what is behind it, "
@@ -76,7 +76,7 @@ async def expect_in_turn(connection: Connection, text: str, which: str) -> None:
         f"contract 3: answer {which} is to a text of {len(text)} characters, {text[:20]!r}…: found "
         f"{len(found)} characters, {found[:40]!r}…"
     )
-    error = await connection.receive(f"the error behind answer {which}", seconds=LONG_S)
+    error = await due(connection, f"the error behind answer {which}", seconds=LONG_S)
 
     assert error.get("TYPE") == Keyword("LOG"), (
         f"contract 3: behind answer {which} comes the error to what was sent behind it, found "

@@ -14,6 +14,7 @@ from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
     ask,
+    due,
     expect_health,
     expect_message,
     user_input,
@@ -91,7 +92,7 @@ async def test_who_connects_at_once_is_greeted(daemon: Daemon) -> None:
 
     async def one() -> None:
         async with daemon.connect(greeted=False) as connection:
-            greeting = await connection.receive("the handshake", seconds=ANSWER_S)
+            greeting = await due(connection, "the handshake", seconds=ANSWER_S)
             greetings.append(greeting.payload)
             if len(greetings) == count:
                 all_are_there.set()

@@ -30,6 +30,7 @@ from suites.daemon.messages import (
     HEALTH_CHECK,
     HEARTBEAT,
     ask,
+    due,
     expect_health,
     expect_message,
     expect_refusal,
@@ -331,7 +332,7 @@ async def test_who_goes_on_talking_is_not_idle(start) -> None:
                     await trio.sleep(idle_s / 3)  # noqa: TID251 # lint: allow sleep: a client that pauses
                     await connection.send(form)
                     if answered:
-                        await connection.receive("its answer", seconds=ANSWER_S)
+                        await due(connection, "its answer", seconds=ANSWER_S)
                 expect_health(await health_on(connection))
             except RemoteProtocolError as error:
                 closed.append(f"{name}, {TURNS} of them, one each {idle_s / 3:.1f} s: {error}")
@@ -366,7 +367,7 @@ async def test_who_waits_for_an_answer_is_not_idle(start, token: str) -> None:
                 for form in (*forms, HEALTH_CHECK):
                     await connection.send(form)
                 for _ in forms:
-                    answer = await connection.receive("its answer", seconds=ANSWER_S)
+                    answer = await due(connection, "its answer", seconds=ANSWER_S)
 
                     assert token in answer.payload, (
                         f"contract 3: a client that waits for its answer is not idle: expected the "
@@ -465,8 +466,8 @@ async def test_what_waits_is_bounded(start) -> None:
                 expect_health(await health_on(other))
                 most = daemon.vitals().most_memory_kib
                 (daemon.root / "go-on").touch()
-                outcome = await slow.receive("the end of what was slow", seconds=ANSWER_S)
-                health = await slow.receive("the answer to the last", seconds=ANSWER_S * 2)
+                outcome = await due(slow, "the end of what was slow", seconds=ANSWER_S)
+                health = await due(slow, "the answer to the last", seconds=ANSWER_S * 2)
 
         assert outcome.get("PAYLOAD", "STDOUT") == "went on\n", (
             f"contract 3: answers come in the order of requests: expected that of what was slow, found "

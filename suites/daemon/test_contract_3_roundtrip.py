@@ -122,7 +122,7 @@ async def test_what_came_before_a_broken_frame_is_answered(
         await connection.send_bytes(sent + wrong.encode() + b" " * 8)
         for expected in ("slow", "first", "second"):
             try:
-                answer = await connection.receive(f"the answer {expected}", seconds=ANSWER_S)
+                answer = await due(connection, f"the answer {expected}", seconds=ANSWER_S)
             except RemoteProtocolError as error:
                 raise AssertionError(
                     f"contract 3: expected {expected}-{token} before the end, found {error}"
@@ -132,7 +132,7 @@ async def test_what_came_before_a_broken_frame_is_answered(
                 f"contract 3: expected {expected}-{token} in its turn, found {answer.payload}\n"
                 f"{connection.transcript}"
             )
-        expect_refusal(await connection.receive("an error", seconds=ANSWER_S), connection)
+        expect_refusal(await due(connection, "an error", seconds=ANSWER_S), connection)
 
 
 @pytest.mark.capability("whole-meta")
@@ -161,7 +161,7 @@ async def test_texts_come_back_in_their_order(daemon: Daemon, texts: list[str]) 
         forms = [user_input(daemon.echo_of(text)) for text in marked]
         await connection.send_bytes(b"".join(encode_frame(print_form(form)) for form in forms))
         for number, text in enumerate(marked):
-            answer = await connection.receive(f"answer {number}", seconds=ANSWER_S)
+            answer = await due(connection, f"answer {number}", seconds=ANSWER_S)
             found = expect_message(answer, connection)
 
             assert text in found, (
@@ -308,7 +308,7 @@ async def test_more_requests_than_any_queue_holds(daemon: Daemon, *, eof: bool) 
     async with daemon.connect() as connection, trio.open_nursery() as nursery:
         nursery.start_soon(send_all, connection)
         for number, wanted in enumerate(expected):
-            answer = await connection.receive(f"answer {number}", seconds=ANSWER_S)
+            answer = await due(connection, f"answer {number}", seconds=ANSWER_S)
             what = f"contract 2: answer {number} of {PIPELINED}"
             if wanted == ":LOG":
                 expect_refusal(answer, connection)
@@ -342,7 +342,7 @@ async def test_slow_then_fast_on_one_connection(daemon: Daemon) -> None:
         for text in texts:
             await connection.send(user_input(text))
         found = [
-            expect_message(await connection.receive(f"answer {n}", seconds=ANSWER_S), connection)
+            expect_message(await due(connection, f"answer {n}", seconds=ANSWER_S), connection)
             for n in range(4)
         ]
     shown = [next((word for word in ("slow", "fast 1", "fast 2") if word in f), f) for f in found]
@@ -380,7 +380,7 @@ async def test_no_kind_of_request_overtakes_another(daemon: Daemon, *, eof: bool
             await connection.send_eof()
         found = []
         for number in range(len(expected)):
-            answer = await connection.receive(f"answer {number}", seconds=ANSWER_S)
+            answer = await due(connection, f"answer {number}", seconds=ANSWER_S)
             found.append(str(answer.get("PAYLOAD", "SENSOR") or answer.get("TYPE")))
 
         assert expected == found, (

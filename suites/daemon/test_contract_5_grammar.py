@@ -24,7 +24,7 @@ from suites.daemon.canary import look, plant
 from suites.daemon.commands import SAFE
 from suites.daemon.confinement import confinement
 from suites.daemon.daemon import Absent, Daemon
-from suites.daemon.messages import ANSWER_S, ask, expect_health, shell
+from suites.daemon.messages import ANSWER_S, ask, due, expect_health, shell
 from suites.daemon.shell_grammar import AROUND, HARMS, NAMES, PATHS, combined, filled_in
 from suites.daemon.shell_options import STARTERS, started
 from suites.daemon.shell_options import commands as options
@@ -480,7 +480,7 @@ async def test_two_commands_at_once_make_no_third(confined: Daemon) -> None:
             await one.send(shell(commands[0], timeout=8))
             await two.send(shell(commands[1], timeout=8))
             for connection in (two, one):
-                refused(await connection.receive("an outcome", seconds=ANSWER_S * 2), connection)
+                refused(await due(connection, "an outcome", seconds=ANSWER_S * 2), connection)
         harm = grove.harm()
         grove.made()
 

@@ -377,7 +377,7 @@ async def test_the_status_says_which_signal_ended_it(daemon: Daemon) -> None:
 
             assert pid, f"contract 5: the safe command {command!r} does not run"
             os.kill(pid, number)
-            outcome = await connection.receive("its outcome", seconds=ANSWER_S * 3)
+            outcome = await due(connection, "its outcome", seconds=ANSWER_S * 3)
             _, found[number] = expect_outcome(outcome, connection, command)
 
     wrong = {n: found[n] for n in DEADLY if found[n] != expected[n]}
@@ -555,7 +555,7 @@ async def test_output_that_is_no_text_comes_back(daemon: Daemon, token: str) -> 
                 for form in (shell(command), user_input(asking.replace("{command}", command))):
                     await connection.send(form)
                     try:
-                        answer = await connection.receive("its outcome", seconds=ANSWER_S)
+                        answer = await due(connection, "its outcome", seconds=ANSWER_S)
                     except RemoteProtocolError as error:
                         raise AssertionError(
                             f"contract 5: the outcome of a command that prints {shown} comes back, "
@@ -665,9 +665,9 @@ async def test_many_at_once_are_judged_each(confined: Daemon, canary: Canary) ->
         async with confined.connect() as connection:
             await connection.send(shell(f"echo {number}"))
             await connection.send(shell(command))
-            answer = await connection.receive(seconds=ANSWER_S)
+            answer = await due(connection, "an answer", seconds=ANSWER_S)
             if answer.get("TYPE") != Keyword("LOG"):
-                answer = await connection.receive(seconds=ANSWER_S)
+                answer = await due(connection, "an answer", seconds=ANSWER_S)
             refused.append(expect_refusal(answer, connection, *BLOCKED))
 
     async with trio.open_nursery() as nursery:

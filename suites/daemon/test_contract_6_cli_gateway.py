@@ -16,6 +16,7 @@ from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
     ask,
+    due,
     expect_health,
     expect_message,
     expect_refusal,
@@ -84,12 +85,12 @@ async def test_text_that_says_nothing_is_answered(client, source: str) -> None:
     for text in SAYING_NOTHING:
         await client.send(user_input(text, source=source))
         await client.send(HEALTH_CHECK)
-        answer = await client.receive(f"an answer to {text[:9]!r}", seconds=ANSWER_S)
+        answer = await due(client, f"an answer to {text[:9]!r}", seconds=ANSWER_S)
         if answer.get("TYPE") == Keyword("HEALTH-RESPONSE"):
             unanswered.append(text[:9])
             continue
         expect_message(answer, client)
-        expect_health(await client.receive("health behind it", seconds=ANSWER_S))
+        expect_health(await due(client, "health behind it", seconds=ANSWER_S))
 
     assert not unanswered, (
         f"contract 6: text from {source} is answered, blank as it may be: expected an answer to each of "

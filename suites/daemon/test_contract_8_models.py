@@ -25,7 +25,7 @@ from harness_core.front.skips import not_run
 from suites.daemon.canary import open_canary
 from suites.daemon.confinement import confinement
 from suites.daemon.daemon import Absent, Daemon, Provider, Settings, open_daemon
-from suites.daemon.messages import ask, expect_health, expect_message, say, user_input
+from suites.daemon.messages import ask, due, expect_health, expect_message, say, user_input
 from suites.daemon.wire import Connection, Message
 
 pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability("providers")]
@@ -307,7 +307,7 @@ async def test_a_model_at_work_holds_up_no_other_client(asked: Asked) -> None:
     ):
 
         async def wait_for_the_model() -> None:
-            await waiting.receive("the answer when all have timed out", seconds=ANSWER_S)
+            await due(waiting, "the answer when all have timed out", seconds=ANSWER_S)
             answered.append("the model's client")
 
         await waiting.send(user_input(QUESTION.format("all")))

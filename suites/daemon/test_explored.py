@@ -20,6 +20,7 @@ from suites.daemon.messages import (
     HEALTH_CHECK,
     HEARTBEAT,
     ask,
+    due,
     expect_health,
     expect_message,
     expect_refusal,
@@ -210,7 +211,7 @@ class Conversations(Machine):
         connection = client.connection
 
         async def receive() -> Message:
-            return await connection.receive("an answer that is owed", seconds=ANSWER_S)
+            return await due(connection, "an answer that is owed", seconds=ANSWER_S)
 
         message = self.wait_for(receive)
         kind, words = client.owed.popleft()

@@ -1,4 +1,4 @@
-"""What several rows of a test waited for in vain, the next do not wait for as long."""
+"""What some waited for in vain, the next do not wait for as long."""
 
 from contextlib import suppress
 
@@ -18,53 +18,56 @@ class Clock:
 
 
 @pytest.fixture
-def clock():
-    """Stands still."""
-    return Clock()
-
-
-@pytest.fixture
-def row(clock, monkeypatch):
-    """One row of a test waits 80 s for an answer."""
+def wait():
+    """One wait of a process: ``after`` is the part of it after which an answer comes, if one does."""
+    clock = Clock()
     waits = VainWaits(clock=clock)
 
-    def waiting(test, *, came=False, error=None):
-        monkeypatch.setenv("PYTEST_CURRENT_TEST", test)
-        with suppress(AssertionError), waits.waiting("an answer", seconds=80) as found:
+    def waiting(seconds=80, *, after=None, error=None):
+        with suppress(AssertionError), waits.waiting(seconds=seconds) as found:
             if error:
                 raise error
-            found.came = came
-            clock.now_s += 0.1 if came else found.seconds
+            found.came = after is not None
+            clock.now_s += found.seconds * (1 if after is None else after)
         return found
 
     return waiting
 
 
-def test_after_three_rows_in_vain_the_next_wait_a_part(row):
-    """And say so; rows of another test wait in full."""
-    rows = [row(f"a.py::test[{n}] (call)") for n in range(5)]
-    other = row("a.py::other[1] (call)")
+def test_after_two_in_vain_the_next_are_shorter(wait):
+    """Half, then a quarter; each says so."""
+    waits = [wait() for _ in range(6)]
 
-    assert [80, 80, 80, 40, 40] == [row.seconds for row in rows]
-    assert ["", "", ""] == [row.note for row in rows[:3]]
-    assert " (4 rows before it waited in vain, 3 in full)" == rows[4].note
-    assert (80, "") == (other.seconds, other.note)
+    assert [80, 80, 40, 40, 20, 20] == [each.seconds for each in waits]
+    assert ["", ""] == [each.note for each in waits[:2]]
+    assert " (80 s, before 5 waits were in vain)" == waits[5].note
 
 
-def test_one_answer_and_all_wait_in_full_again(row):
-    """It came within the part, or before the third."""
-    rows = [row(f"a.py::test[{n}] (call)", came=n in {2, 6}) for n in range(9)]
+def test_answers_that_come_at_once_change_nothing(wait):
+    """Half of a product is sound, and its other half silent."""
+    waits = [wait(after=0.1 if n % 2 else None) for n in range(8)]
 
-    assert [80, 80, 80, 80, 80, 80, 40, 80, 80] == [row.seconds for row in rows]
+    assert [80, 80, 80, 40, 40, 40, 40, 20] == [each.seconds for each in waits]
 
 
-def test_what_ends_early_was_not_waited_for(row):
+def test_an_answer_that_comes_late_and_all_wait_in_full_again(wait):
+    """The product is slow, not silent; one that is late within a wait in full shows nothing new."""
+    waits = [wait(after={1: 0.9, 3: 0.9}.get(n)) for n in range(7)]
+
+    assert [80, 80, 80, 40, 80, 80, 40] == [each.seconds for each in waits]
+
+
+def test_none_is_shorter_than_a_right_answer_may_take(wait):
+    """Three seconds; what is shorter by itself stays as it is."""
+    for _ in range(9):
+        wait()
+
+    assert [20, 3, 3, 2] == [wait(seconds).seconds for seconds in (80, 10, 3, 2)]
+    assert "" == wait(2).note
+
+
+def test_what_ends_early_was_not_waited_for(wait):
     """A connection that is closed, say: it shows nothing of how long an answer takes."""
-    rows = [row(f"a.py::test[{n}] (call)", error=AssertionError()) for n in range(5)]
+    waits = [wait(error=AssertionError()) for _ in range(5)]
 
-    assert {80} == {row.seconds for row in rows}
-
-
-def test_outside_of_a_test_nothing_is_shortened(row):
-    """Who waits there is not a row of anything."""
-    assert {80} == {row("").seconds for _ in range(5)}
+    assert {80} == {each.seconds for each in waits}

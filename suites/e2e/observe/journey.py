@@ -44,7 +44,7 @@ FINAL_STATES: Final = frozenset({"completed", "errored"})
 #: fault need not be waited for as long as a busy machine.
 SHORT_PATIENCE_S: Final = float(os.environ.get("HARNESS_E2E_PATIENCE_S", "inf"))
 
-#: Rows of one test whose messages stayed without an end, so that the next need not wait as long.
+#: Messages that stayed without an end, so that the next need not be waited for as long.
 _FINAL: Final = VainWaits()
 
 #: Of what the model was asked and answered, in a story.
@@ -175,7 +175,7 @@ async def follow(
     action = "see the message's final state"
     try:
         with (
-            _FINAL.waiting(action, seconds=patience_s) as wait,
+            _FINAL.waiting(seconds=patience_s) as wait,
             deadline(action, seconds=wait.seconds, observed=lambda: last + wait.note),
         ):
             await until(final)
