@@ -24,6 +24,7 @@ from harness_core.process._state import memory_root, state_root
 from harness_core.process._sweep import SweepReport, sweep
 from harness_core.process._sweepers import Sweeper, installed_sweepers
 from harness_core.process._warden import (
+    children,
     command_line,
     descendants,
     is_stopped,
@@ -45,6 +46,7 @@ __all__ = [
     "belongs_to",
     "carriers",
     "carry_mark",
+    "children",
     "command_line",
     "descendants",
     "installed_sweepers",

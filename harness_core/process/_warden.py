@@ -441,19 +441,30 @@ def session_members(session: int) -> list[int]:
     return [pid for pid in _pids() if _session_of(pid) == session]
 
 
-def descendants(root: int) -> list[int]:
-    """Every live process below ``root`` (zombies left out), parents before children."""
-    children: dict[int, list[int]] = {}
+def children() -> dict[int, list[int]]:
+    """Every live process (zombies left out), by what it is a child of."""
+    found: dict[int, list[int]] = {}
     for pid in _pids():
         fields = _stat_fields(pid)
         if fields and fields[0] not in _DEAD:
-            children.setdefault(int(fields[1]), []).append(pid)
+            found.setdefault(int(fields[1]), []).append(pid)
+    return found
+
+
+def descendants(root: int, among: dict[int, list[int]] | None = None) -> list[int]:
+    """Every live process below ``root``, parents before children.
+
+    Args:
+        root: its id.
+        among: what :func:`children` has found, for who asks of several; found now when left out.
+    """
+    below = children() if among is None else among
     found: list[int] = []
     queue = [root]
     while queue:
-        below = children.get(queue.pop(0), [])
-        found.extend(below)
-        queue.extend(below)
+        here = below.get(queue.pop(0), [])
+        found.extend(here)
+        queue.extend(here)
     return found
 
 

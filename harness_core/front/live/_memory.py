@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from harness_core.process import descendants
+from harness_core.process import children, descendants
 
 __all__ = ["memory_of"]
 
@@ -19,7 +19,8 @@ def memory_of(pids: Collection[int]) -> dict[int, int]:
     Args:
         pids: processes; one that is gone has no memory.
     """
-    return {pid: sum(map(_bytes, (pid, *descendants(pid)))) for pid in pids}
+    among = children()
+    return {pid: sum(map(_bytes, (pid, *descendants(pid, among)))) for pid in pids}
 
 
 def _bytes(pid: int) -> int:

@@ -6,6 +6,7 @@ never asserted; what became of each message is.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -19,7 +20,7 @@ import pytest
 from msgspec import structs
 
 from harness_core.base.bridge import Loop
-from harness_core.base.errors import ChildExited, NotReady
+from harness_core.base.errors import ChildExited, HarnessError, NotReady
 from harness_core.base.evidence import Curve, Evidence, Plot, tell
 from harness_core.base.slowness import patience
 from harness_core.base.wait import deadline, until
@@ -121,7 +122,14 @@ async def run_locust(
 
     Raises:
         ChildExited: it ended with a status that speaks of neither success nor failed requests.
+        HarnessError: there is no Locust here.
     """
+    if importlib.util.find_spec("locust") is None:
+        raise HarnessError(
+            "load the ecosystem",
+            observed="Locust is not installed in this environment",
+            next_step="Run nox -s load",
+        )
     common = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--loglevel", "WARNING"]
     head = [
         *common,
