@@ -38,6 +38,7 @@ __all__ = [
     "AFTERWARDS",
     "FINAL",
     "SHORT_CALLS",
+    "SHORT_S",
     "Episodes",
     "calls",
     "new_token",
@@ -53,8 +54,10 @@ _TOLD: Final = 5
 #: What they may take together, on a machine with nothing else to do.
 _HISTORIES_S: Final = 5.0
 
-#: How many :func:`short_calls` are, and what an agent that was not ended writes after them.
+#: How many :func:`short_calls` are, what an agent that was not ended writes after them, and how long they
+#: last: what a busy machine adds is not known before.
 SHORT_CALLS: Final = 150
+SHORT_S: Final = (0, 0.05, 0.2)
 AFTERWARDS: Final = use("fs_write", path="afterwards.txt", content="x")
 
 #: Where a session's code waits for the test, and what lets it go on.

@@ -16,6 +16,7 @@ from suites.integration.comparing import expect_same, expect_unchanged
 from suites.integration.episodes import (
     AFTERWARDS,
     SHORT_CALLS,
+    SHORT_S,
     Episodes,
     calls,
     new_token,
@@ -160,30 +161,36 @@ async def test_int_030_it_is_interrupted_wherever_it_is(episodes: Episodes) -> N
 
 @pytest.mark.covers("INT-030")
 @pytest.mark.integration_p0
-@pytest.mark.parametrize("lasting_s", [0, 0.2])
-async def test_int_030_between_many_short_calls(episodes: Episodes, lasting_s: float) -> None:
+async def test_int_030_between_many_short_calls(episodes: Episodes) -> None:
     """An agent that does one short thing after another is interrupted as well, and does not come to its end.
 
     Each call is over before anybody can cancel it, or while that is on the way. The model provider is a
     stand-in: the gateway does the turns.
     """
     for at in _SHORT_AT:
-        token = new_token()
-        await episodes.rehearse(token, short_calls(lasting_s), AFTERWARDS)
-        accepted = await episodes.submit(token)
-        session = episodes.session(accepted["session_id"])
+        agents = []
+        for lasting_s in SHORT_S:
+            token = new_token()
+            await episodes.rehearse(token, short_calls(lasting_s), AFTERWARDS)
+            agents.append(await episodes.submit(token))
+        for accepted in agents:
+            session = episodes.session(accepted["session_id"])
 
-        async def is_at(session: Session = session, at: int = at) -> bool:
-            return f"{at}.txt" in await session.files()
+            async def is_at(session: Session = session, at: int = at) -> bool:
+                return f"{at}.txt" in await session.files()
 
-        await eventually(is_at, seconds=SOON_S, expected=f"call {at} of many short ones")
-        answer = await episodes.interrupt(accepted["episode_id"])
-        assert 202 == answer.status, f"expected an interruption, found {answer}"
-        episode = await episodes.until(accepted["episode_id"], "interrupted", seconds=SOON_S)
-        await expect_interrupted(episodes, episode)
-        files = await session.files()
-        last = {f"{SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
-        assert not last, f"an agent that was interrupted at call {at} went on to the end: {last}"
+            await eventually(is_at, seconds=SOON_S, expected=f"call {at} of many short ones")
+            answer = await episodes.interrupt(accepted["episode_id"])
+            assert 202 == answer.status, f"expected an interruption, found {answer}"
+        for lasting_s, accepted in zip(SHORT_S, agents, strict=True):
+            episode = await episodes.until(accepted["episode_id"], "interrupted", seconds=SOON_S)
+            await expect_interrupted(episodes, episode)
+            files = await episodes.session(accepted["session_id"]).files()
+            last = {f"{SHORT_CALLS - 1}.txt", "afterwards.txt"} & files
+            assert not last, (
+                f"an agent that was interrupted at call {at}, of {lasting_s:g} s each, went on to the end: "
+                f"{last}"
+            )
 
 
 @pytest.mark.covers("INT-030")

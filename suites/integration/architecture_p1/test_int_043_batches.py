@@ -29,6 +29,7 @@ from suites.integration.environments import expect_handed, hand_over, planned
 from suites.integration.episodes import (
     AFTERWARDS,
     SHORT_CALLS,
+    SHORT_S,
     Episodes,
     calls,
     new_token,
@@ -44,8 +45,8 @@ from suites.integration.temporal_view import describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
 
-#: How long an agent's short calls last, and at which of them an interruption is asked for.
-_SHORT: Final = ((0, 3), (0.2, 0), (0.1, 2))
+#: At which of many short calls an interruption is asked for, as often as there are lengths of them.
+_SHORT_AT: Final = (3, 0, 2)
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 
@@ -323,9 +324,10 @@ async def test_int_043_it_is_interrupted_between_short_calls(episodes: Episodes)
     model. The model provider is a stand-in: the gateway does the turns.
     """
     batches = _Batches(episodes)
-    for lasting_s, at in _SHORT:
+    for turn, at in enumerate(_SHORT_AT):
         members = _members(4)
-        for each in members:
+        for place, each in enumerate(members):
+            lasting_s = SHORT_S[(turn + place) % len(SHORT_S)]
             await episodes.rehearse(each.token, short_calls(lasting_s), AFTERWARDS)
         accepted = await batches.submit(members, concurrency=2)
         sessions = [episodes.session(each.session_id) for each in accepted.episodes]
