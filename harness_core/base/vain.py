@@ -23,9 +23,6 @@ _SOME: Final = 4
 _HALF: Final = 0.5
 _SHORTEST: Final = 0.25
 
-#: Seconds that nothing is shortened below: a right answer that takes its time would be taken for none.
-_LEAST_S: Final = 3.0
-
 #: An answer that took more of a shortened wait shows that the product is slow, not silent.
 _LATE: Final = 0.5
 
@@ -49,10 +46,12 @@ class VainWaits:
     """What the tests of one process waited for in vain.
 
     Args:
+        least_s: nothing is shortened below: a right answer that takes its time would be taken for none.
         clock: seconds that pass.
     """
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, least_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._least_s = least_s
         self._clock = clock
         self._in_vain = 0
 
@@ -79,7 +78,7 @@ class VainWaits:
         if self._in_vain < _IN_FULL:
             return Wait(seconds=seconds)
         part = _HALF if self._in_vain < _SOME else _SHORTEST
-        shorter = min(seconds, max(seconds * part, _LEAST_S))
+        shorter = min(seconds, max(seconds * part, self._least_s))
         if shorter == seconds:
             return Wait(seconds=seconds)
         note = f" ({seconds:g} s, before {self._in_vain} waits were in vain)"

@@ -13,6 +13,7 @@ from typing import Any, Final
 import trio
 
 from harness_core.base.slowness import patience, slowness
+from harness_core.base.vain import VainWaits
 from harness_core.base.wait import until
 
 __all__ = [
@@ -36,6 +37,9 @@ SOON_S: Final = 30.0
 #: beyond any deadline of a test on a busy machine.
 COMMAND_S: Final = 600.0
 
+
+#: What the product owed and did not do, so that the next is not waited for as long.
+_DUE: Final = VainWaits(least_s=10.0)
 
 #: What the stacks that this process booted multiply their timeouts by.
 _factors: Final = [1]
@@ -97,7 +101,11 @@ async def eventually(
         AssertionError: it did not come in time.
     """
     factor = slowness()
-    with trio.move_on_after(seconds * factor):
-        return await until(probe)
-    busy = f" times {factor:.1f}, for a busy machine" if factor > 1 else ""
-    raise AssertionError(f"expected {expected} within {seconds:g} s{busy}, found {seen()}")
+    with _DUE.waiting(seconds=seconds) as wait:
+        with trio.move_on_after(wait.seconds * factor):
+            found = await until(probe)
+            wait.came = True
+            return found
+        busy = f" times {factor:.1f}, for a busy machine" if factor > 1 else ""
+        within = f"{wait.seconds:g} s{wait.note}{busy}"
+        raise AssertionError(f"expected {expected} within {within}, found {seen()}")

@@ -21,7 +21,7 @@ class Clock:
 def wait():
     """One wait of a process: ``after`` is the part of it after which an answer comes, if one does."""
     clock = Clock()
-    waits = VainWaits(clock=clock)
+    waits = VainWaits(least_s=3, clock=clock)
 
     def waiting(seconds=80, *, after=None, error=None):
         with suppress(AssertionError), waits.waiting(seconds=seconds) as found:
@@ -58,7 +58,7 @@ def test_an_answer_that_comes_late_and_all_wait_in_full_again(wait):
 
 
 def test_none_is_shorter_than_a_right_answer_may_take(wait):
-    """Three seconds; what is shorter by itself stays as it is."""
+    """What the suite says; what is shorter by itself stays as it is."""
     for _ in range(9):
         wait()
 

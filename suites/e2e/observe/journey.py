@@ -45,7 +45,7 @@ FINAL_STATES: Final = frozenset({"completed", "errored"})
 SHORT_PATIENCE_S: Final = float(os.environ.get("HARNESS_E2E_PATIENCE_S", "inf"))
 
 #: Messages that stayed without an end, so that the next need not be waited for as long.
-_FINAL: Final = VainWaits()
+_FINAL: Final = VainWaits(least_s=10.0)
 
 #: Of what the model was asked and answered, in a story.
 _SHOWN_CHARS: Final = 160
