@@ -17,6 +17,10 @@ from workbench_foundation.settings import Environment
 #: Requests under way at SIGTERM get this long.
 _GRACE_S = 2
 
+#: A connection that is idle is kept for so long: longer than clients keep theirs (httpx: 5 s), for who closes
+#: in the moment in which the other sends loses a request.
+_IDLE_S = 15
+
 
 def run_service(service: str, make: Callable[[], Awaitable[App]]) -> int:
     """Serve what ``make`` gives on ``--host`` and ``--port``; the exit status.
@@ -55,6 +59,7 @@ async def _serve(make: Callable[[], Awaitable[App]], *, host: str, port: int) ->
         log_config=None,
         access_log=False,
         ws="none",
+        timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=_GRACE_S,
     )
     with contextlib.suppress(asyncio.CancelledError):
