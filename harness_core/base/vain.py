@@ -16,12 +16,12 @@ from typing import Final
 __all__ = ["VainWaits", "Wait"]
 
 #: So many wait in full, and so many before a wait is at its shortest.
-_IN_FULL: Final = 2
-_SOME: Final = 4
+_IN_FULL: Final = 1
+_SOME: Final = 2
 
 #: Parts of the wait after these.
 _HALF: Final = 0.5
-_SHORTEST: Final = 0.25
+_SHORTEST: Final = 0.2
 
 #: An answer that took more of a shortened wait shows that the product is slow, not silent.
 _LATE: Final = 0.5
@@ -81,5 +81,6 @@ class VainWaits:
         shorter = min(seconds, max(seconds * part, self._least_s))
         if shorter == seconds:
             return Wait(seconds=seconds)
-        note = f" ({seconds:g} s, before {self._in_vain} waits were in vain)"
+        others = "one wait was" if self._in_vain == 1 else f"{self._in_vain} waits were"
+        note = f" ({seconds:g} s, before {others} in vain)"
         return Wait(seconds=shorter, note=note)

@@ -30,12 +30,15 @@ from suites.daemon.shell_options import STARTERS, started
 from suites.daemon.shell_options import commands as options
 from suites.daemon.shell_spelling import ODD, patterned, quoted, spelled
 from suites.daemon.shell_state import DEEDS, aimed, followed, forgotten, led, misled, ways
-from suites.daemon.wire import Connection, Form, Keyword, Message, RemoteProtocolError
+from suites.daemon.wire import Connection, Form, Keyword, Message, RemoteProtocolError, Violation
 
 pytestmark = [pytest.mark.covers("CONTRACT-5-DANGEROUS"), pytest.mark.requires("confinement")]
 
 #: Commands judged at once, each with canaries of its own.
 AT_ONCE = 3
+
+#: That nobody answered, in full each; then no more are sent.
+SILENCES = 3
 
 #: Combinations that one run tries; an exploration tries others.
 COMBINATIONS = 90
@@ -125,14 +128,16 @@ Command = Callable[[Grove], str | list[str]]
 
 
 async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]:
-    """Send each command for some client's files; what was wrong with which."""
+    """Send each command for some client's files, up to some that nobody answers; what was wrong with which."""
     wrong: list[str] = []
+    silences = 0
     waiting = iter(commands.items())
 
     async def client(number: int) -> None:
+        nonlocal silences
         grove = Grove(daemon, number)
         ended, said_no = True, False
-        while ended:
+        while ended and silences < SILENCES:
             ended = False
             async with daemon.connect() as connection:
                 for name, command in waiting:
@@ -146,6 +151,7 @@ async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]
                     except RemoteProtocolError as error:
                         wrong.append(f"{shown}: expected an outcome or a refusal, found {error}")
                         ended, said_no = True, True
+                        silences += error.violation is Violation.SILENT
                     wrong.extend(f"{shown}: {harm}" for harm in grove.harm())
                     made = grove.made()
                     if said_no and made and len(steps) == 1:
@@ -156,6 +162,10 @@ async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]
     async with trio.open_nursery() as nursery:
         for number in range(AT_ONCE):
             nursery.start_soon(client, number)
+    if left := len(list(waiting)):
+        wrong.append(
+            f"{left} more were not sent, since nothing answered {silences} of those that were"
+        )
     return wrong
 
 

@@ -9,4 +9,4 @@ from harness_core.base.vain import VainWaits
 __all__ = ["DUE"]
 
 #: Of all tests of this process.
-DUE: Final = VainWaits(least_s=3.0)
+DUE: Final = VainWaits(least_s=2.0)

@@ -20,6 +20,7 @@ from harness_core.doubles.model import Fault
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Butler
 from suites.e2e.ecosystem.subject_file import filled, tables_of
+from suites.e2e.waits import DUE
 from suites.e2e.worlds.chaos import Chaos, expect_in_time
 from suites.e2e.worlds.credentialed import BEAT_S, Connected
 from suites.e2e.worlds.quarantine import quarantined
@@ -324,11 +325,13 @@ async def test_the_beat_goes_on_after_its_database_was_away(
 
 async def comes_true(condition: Callable[[], Awaitable[bool]]) -> bool:
     """Whether a condition holds soon; a product that never meets it fails, the harness does not."""
-    try:
-        with deadline("see it happen", seconds=SOON_S):
-            await until(condition)
-    except NotReady:
-        return False
+    with DUE.waiting(seconds=SOON_S) as wait:
+        try:
+            with deadline("see it happen", seconds=wait.seconds):
+                await until(condition)
+            wait.came = True
+        except NotReady:
+            return False
     return True
 
 

@@ -34,27 +34,27 @@ def wait():
     return waiting
 
 
-def test_after_two_in_vain_the_next_are_shorter(wait):
-    """Half, then a quarter; each says so."""
-    waits = [wait() for _ in range(6)]
+def test_after_one_in_vain_the_next_are_shorter(wait):
+    """Half, then a fifth; each says so."""
+    waits = [wait() for _ in range(4)]
 
-    assert [80, 80, 40, 40, 20, 20] == [each.seconds for each in waits]
-    assert ["", ""] == [each.note for each in waits[:2]]
-    assert " (80 s, before 5 waits were in vain)" == waits[5].note
+    assert [80, 40, 16, 16] == [each.seconds for each in waits]
+    assert ["", " (80 s, before one wait was in vain)"] == [each.note for each in waits[:2]]
+    assert " (80 s, before 3 waits were in vain)" == waits[3].note
 
 
 def test_answers_that_come_at_once_change_nothing(wait):
     """Half of a product is sound, and its other half silent."""
     waits = [wait(after=0.1 if n % 2 else None) for n in range(8)]
 
-    assert [80, 80, 80, 40, 40, 40, 40, 20] == [each.seconds for each in waits]
+    assert [80, 40, 40, 16, 16, 16, 16, 16] == [each.seconds for each in waits]
 
 
 def test_an_answer_that_comes_late_and_all_wait_in_full_again(wait):
     """The product is slow, not silent; one that is late within a wait in full shows nothing new."""
-    waits = [wait(after={1: 0.9, 3: 0.9}.get(n)) for n in range(7)]
+    waits = [wait(after={0: 0.9, 2: 0.9}.get(n)) for n in range(6)]
 
-    assert [80, 80, 80, 40, 80, 80, 40] == [each.seconds for each in waits]
+    assert [80, 80, 40, 80, 40, 16] == [each.seconds for each in waits]
 
 
 def test_none_is_shorter_than_a_right_answer_may_take(wait):
@@ -62,7 +62,7 @@ def test_none_is_shorter_than_a_right_answer_may_take(wait):
     for _ in range(9):
         wait()
 
-    assert [20, 3, 3, 2] == [wait(seconds).seconds for seconds in (80, 10, 3, 2)]
+    assert [16, 3, 3, 2] == [wait(seconds).seconds for seconds in (80, 10, 3, 2)]
     assert "" == wait(2).note
 
 

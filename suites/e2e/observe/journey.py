@@ -16,12 +16,12 @@ from typing import Any, Final
 from harness_core.assertions import tokens_in
 from harness_core.base.errors import NotReady
 from harness_core.base.evidence import tell
-from harness_core.base.vain import VainWaits
 from harness_core.base.wait import deadline, until
 from harness_core.doubles.model import LedgerEntry, expect_rehearsed
 from harness_core.doubles.turns import as_read
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.observe.story import Chain
+from suites.e2e.waits import DUE
 
 __all__ = [
     "FINAL_STATES",
@@ -43,9 +43,6 @@ FINAL_STATES: Final = frozenset({"completed", "errored"})
 #: A bound below every other, for a run whose messages are known to stay without an end: a planted
 #: fault need not be waited for as long as a busy machine.
 SHORT_PATIENCE_S: Final = float(os.environ.get("HARNESS_E2E_PATIENCE_S", "inf"))
-
-#: Messages that stayed without an end, so that the next need not be waited for as long.
-_FINAL: Final = VainWaits(least_s=10.0)
 
 #: Of what the model was asked and answered, in a story.
 _SHOWN_CHARS: Final = 160
@@ -175,7 +172,7 @@ async def follow(
     action = "see the message's final state"
     try:
         with (
-            _FINAL.waiting(seconds=patience_s) as wait,
+            DUE.waiting(seconds=patience_s) as wait,
             deadline(action, seconds=wait.seconds, observed=lambda: last + wait.note),
         ):
             await until(final)

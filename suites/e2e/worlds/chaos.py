@@ -25,6 +25,7 @@ from harness_core.doubles.model import Fault
 from harness_core.infrastructure.databases import Database
 from suites.e2e.ecosystem.handle import Butler, Ecosystem, Sent
 from suites.e2e.ecosystem.mcp import CannotReach
+from suites.e2e.waits import DUE
 
 __all__ = [
     "Chaos",
@@ -86,11 +87,13 @@ async def expect_soon(
     Raises:
         AssertionError: it did not come in time.
     """
-    with trio.move_on_after(after_s + patience(seconds)):
-        return await until(probe)
-    raise AssertionError(
-        f"within {after_s + seconds:g} s it did not happen that {what}\n{story}".rstrip()
-    )
+    with DUE.waiting(seconds=seconds) as wait:
+        with trio.move_on_after(after_s + patience(wait.seconds)):
+            found = await until(probe)
+            wait.came = True
+            return found
+        within = f"{after_s + wait.seconds:g} s{wait.note}"
+        raise AssertionError(f"within {within} it did not happen that {what}\n{story}".rstrip())
 
 
 def expect_in_time(
@@ -634,7 +637,9 @@ class Chaos:
 
     async def _prove(self) -> None:
         """As healthy as before; a butler that does not come back by itself is restarted once."""
-        if not await self._recovered(seconds=_RESTORE_S / 2):
+        with DUE.waiting(seconds=_RESTORE_S / 2) as wait:
+            wait.came = await self._recovered(seconds=wait.seconds)
+        if not wait.came:
             async with lone_error(), trio.open_nursery() as nursery:
                 for name in await self._different():
                     nursery.start_soon(self._ecosystem[name].restart)
