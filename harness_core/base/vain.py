@@ -15,13 +15,8 @@ from typing import Final
 
 __all__ = ["VainWaits", "Wait"]
 
-#: So many wait in full, and so many before a wait is at its shortest.
-_IN_FULL: Final = 1
-_SOME: Final = 2
-
-#: Parts of the wait after these.
-_HALF: Final = 0.5
-_SHORTEST: Final = 0.2
+#: After so many in vain: which part of the wait, and of what is the least, the next are.
+_STEPS: Final = ((6, 0.1, 0.5), (2, 0.2, 1.0), (1, 0.5, 1.0), (0, 1.0, 1.0))
 
 #: An answer that took more of a shortened wait shows that the product is slow, not silent.
 _LATE: Final = 0.5
@@ -75,10 +70,8 @@ class VainWaits:
                 self._in_vain += 1
 
     def _next(self, seconds: float) -> Wait:
-        if self._in_vain < _IN_FULL:
-            return Wait(seconds=seconds)
-        part = _HALF if self._in_vain < _SOME else _SHORTEST
-        shorter = min(seconds, max(seconds * part, self._least_s))
+        part, least = next(rest for count, *rest in _STEPS if self._in_vain >= count)
+        shorter = min(seconds, max(seconds * part, self._least_s * least))
         if shorter == seconds:
             return Wait(seconds=seconds)
         others = "one wait was" if self._in_vain == 1 else f"{self._in_vain} waits were"

@@ -35,10 +35,10 @@ def wait():
 
 
 def test_after_one_in_vain_the_next_are_shorter(wait):
-    """Half, then a fifth; each says so."""
-    waits = [wait() for _ in range(4)]
+    """Half, then a fifth, then a tenth; each says so."""
+    waits = [wait() for _ in range(8)]
 
-    assert [80, 40, 16, 16] == [each.seconds for each in waits]
+    assert [80, 40, 16, 16, 16, 16, 8, 8] == [each.seconds for each in waits]
     assert ["", " (80 s, before one wait was in vain)"] == [each.note for each in waits[:2]]
     assert " (80 s, before 3 waits were in vain)" == waits[3].note
 
@@ -58,12 +58,13 @@ def test_an_answer_that_comes_late_and_all_wait_in_full_again(wait):
 
 
 def test_none_is_shorter_than_a_right_answer_may_take(wait):
-    """What the suite says; what is shorter by itself stays as it is."""
-    for _ in range(9):
+    """What the suite says, and half of it when many were in vain; what is shorter by itself stays as it is."""
+    for _ in range(2):
         wait()
 
     assert [16, 3, 3, 2] == [wait(seconds).seconds for seconds in (80, 10, 3, 2)]
-    assert "" == wait(2).note
+    assert [8, 1.5, 1.5, 1] == [wait(seconds).seconds for seconds in (80, 10, 3, 1)]
+    assert "" == wait(1).note
 
 
 def test_what_ends_early_was_not_waited_for(wait):
