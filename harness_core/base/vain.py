@@ -1,8 +1,8 @@
 """Waits that were in vain: what some have shown, the next need not wait for as long.
 
 A product that leaves out half of what it owes makes every test that meets the gap wait a whole deadline for the
-same silence. After some waits in vain the next are shorter, and say so; an answer that comes late, and
-all wait in full again. Only for waits whose end in vain is a failure: never for one that proves a silence.
+same silence. After some waits in vain the next are shorter, and say so; answers that come late make them
+longer again. Only for waits whose end in vain is a failure: never for one that proves a silence.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 
 __all__ = ["VainWaits", "Wait"]
 
-#: After so many in vain: which part of the wait, and of what is the least, the next are.
+#: At such a weight: which part of the wait, and of what is the least, the next are. Each in vain weighs one.
 _STEPS: Final = ((6, 0.1, 0.5), (2, 0.2, 1.0), (1, 0.5, 1.0), (0, 1.0, 1.0))
 
-#: An answer that took more of a shortened wait shows that the product is slow, not silent.
+#: An answer that took more of a shortened wait shows that the product is slow, not silent: it halves the weight.
 _LATE: Final = 0.5
 
 
@@ -49,6 +49,7 @@ class VainWaits:
         self._least_s = least_s
         self._clock = clock
         self._in_vain = 0
+        self._weight = 0
 
     @contextmanager
     def waiting(self, *, seconds: float) -> Iterator[Wait]:
@@ -65,12 +66,13 @@ class VainWaits:
             took_s = self._clock() - began_s
             if wait.came:
                 if took_s > wait.seconds * _LATE and wait.note:
-                    self._in_vain = 0
+                    self._weight //= 2
             elif took_s >= wait.seconds:
                 self._in_vain += 1
+                self._weight = min(self._weight + 1, _STEPS[0][0])
 
     def _next(self, seconds: float) -> Wait:
-        part, least = next(rest for count, *rest in _STEPS if self._in_vain >= count)
+        part, least = next(rest for count, *rest in _STEPS if self._weight >= count)
         shorter = min(seconds, max(seconds * part, self._least_s * least))
         if shorter == seconds:
             return Wait(seconds=seconds)

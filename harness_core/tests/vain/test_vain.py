@@ -50,11 +50,15 @@ def test_answers_that_come_at_once_change_nothing(wait):
     assert [80, 40, 40, 16, 16, 16, 16, 16] == [each.seconds for each in waits]
 
 
-def test_an_answer_that_comes_late_and_all_wait_in_full_again(wait):
+def test_answers_that_come_late_make_waits_longer_again(wait):
     """The product is slow, not silent; one that is late within a wait in full shows nothing new."""
-    waits = [wait(after={0: 0.9, 2: 0.9}.get(n)) for n in range(6)]
+    few = [wait(after={0: 0.9, 2: 0.9}.get(n)) for n in range(4)]
+    for _ in range(9):
+        wait()
+    many = [wait(after=0.9) for _ in range(4)]
 
-    assert [80, 80, 40, 80, 40, 16] == [each.seconds for each in waits]
+    assert [80, 80, 40, 80] == [each.seconds for each in few]
+    assert [8, 16, 40, 80] == [each.seconds for each in many]
 
 
 def test_none_is_shorter_than_a_right_answer_may_take(wait):
