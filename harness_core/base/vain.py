@@ -3,6 +3,8 @@
 A product that leaves out half of what it owes makes every test that meets the gap wait a whole deadline for the
 same silence. After some waits in vain the next are shorter, and say so; answers that come late make them
 longer again. Only for waits whose end in vain is a failure: never for one that proves a silence.
+
+Source: decision 0174.
 """
 
 from __future__ import annotations
