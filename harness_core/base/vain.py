@@ -44,11 +44,16 @@ class VainWaits:
 
     Args:
         least_s: nothing is shortened below: a right answer that takes its time would be taken for none.
+        alike: what is waited for is alike, so that what one answer took, twice, is left to each.
         clock: seconds that pass.
     """
 
-    def __init__(self, *, least_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, least_s: float, alike: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._least_s = least_s
+        self._alike = alike
+        self._slowest_s = 0.0
         self._clock = clock
         self._in_vain = 0
         self._weight = 0
@@ -67,6 +72,7 @@ class VainWaits:
         finally:
             took_s = self._clock() - began_s
             if wait.came:
+                self._slowest_s = max(self._slowest_s, took_s)
                 if took_s > wait.seconds * _LATE and wait.note:
                     self._weight //= 2
             elif took_s >= wait.seconds:
@@ -75,7 +81,8 @@ class VainWaits:
 
     def _next(self, seconds: float) -> Wait:
         part, least = next(rest for count, *rest in _STEPS if self._weight >= count)
-        shorter = min(seconds, max(seconds * part, self._least_s * least))
+        left_s = 2 * self._slowest_s if self._alike else 0.0
+        shorter = min(seconds, max(seconds * part, self._least_s * least, left_s))
         if shorter == seconds:
             return Wait(seconds=seconds)
         others = "one wait was" if self._in_vain == 1 else f"{self._in_vain} waits were"

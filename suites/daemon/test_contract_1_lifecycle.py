@@ -18,7 +18,6 @@ from harness_core.process import Child, command_line
 from suites.daemon.daemon import Daemon, Settings, health_on
 from suites.daemon.messages import ask, expect_health, expect_refusal, request, shell, user_input
 from suites.daemon.vitals import below, listening
-from suites.daemon.waits import DUE
 from suites.daemon.wire import (
     Connection,
     Keyword,
@@ -42,9 +41,9 @@ async def gone(daemon: Daemon) -> None:
     async def closed() -> bool:
         return not listeners(port=daemon.port)
 
-    with DUE.waiting(seconds=daemon.stop_s) as wait, trio.move_on_after(patience(wait.seconds)):
+    # In full: its subject file says how long a product may take to stop.
+    with trio.move_on_after(patience(daemon.stop_s)):
         await until(closed)
-        wait.came = True
 
     left = [f"pid {row.pid}: {row.command}" for row in listeners(port=daemon.port)]
 

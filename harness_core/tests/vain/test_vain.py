@@ -71,6 +71,20 @@ def test_none_is_shorter_than_a_right_answer_may_take(wait):
     assert "" == wait(1).note
 
 
+def test_what_answers_alike_is_left_twice_what_one_has_taken():
+    """A real model takes half a minute, and one message that hangs shortens no wait below that."""
+    clock = Clock()
+    waits = VainWaits(least_s=3, alike=True, clock=clock)
+    found = []
+    for took_s in (30, *[None] * 8, 59):
+        with waits.waiting(seconds=120) as each:
+            each.came = took_s is not None
+            clock.now_s += each.seconds if took_s is None else took_s
+        found.append(each.seconds)
+
+    assert [120, 120, *[60] * 8] == found
+
+
 def test_what_ends_early_was_not_waited_for(wait):
     """A connection that is closed, say: it shows nothing of how long an answer takes."""
     waits = [wait(error=AssertionError()) for _ in range(5)]

@@ -21,7 +21,7 @@ from harness_core.doubles.model import LedgerEntry, expect_rehearsed
 from harness_core.doubles.turns import as_read
 from suites.e2e.ecosystem.handle import Ecosystem, Sent
 from suites.e2e.observe.story import Chain
-from suites.e2e.waits import DUE
+from suites.e2e.waits import ENDS
 
 __all__ = [
     "FINAL_STATES",
@@ -172,7 +172,7 @@ async def follow(
     action = "see the message's final state"
     try:
         with (
-            DUE.waiting(seconds=patience_s) as wait,
+            ENDS.waiting(seconds=patience_s) as wait,
             deadline(action, seconds=wait.seconds, observed=lambda: last + wait.note),
         ):
             await until(final)
