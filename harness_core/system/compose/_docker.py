@@ -72,26 +72,38 @@ class DockerDriver(Driver):
         services = self._compose.services.values()
         network = f"{title}-network"
         enter = self._stack.enter_async_context
-        gateway = await enter(open_network(self._run, network, engine=self._engine))
+        # Addresses of this machine that containers reach, and the ports of each that are taken. What
+        # is done here by two services of one port needs two, and a network without containers on it
+        # has an address too.
+        gateways = {await enter(open_network(self._run, network, engine=self._engine)): set[int]()}
         here: dict[str, Part] = {}
+        hosts: dict[str, str] = {}
         for service in services:
-            if service.recipe.service in _HERE:
-                make = self.recorder if service.recipe.service == "recorder" else self.gateway
-                here[service.name] = make(service)
-                await enter(
-                    open_relay(
-                        gateway,
-                        service.port or KINDS[service.recipe.service],
-                        to=int(here[service.name].address.rpartition(":")[2]),
-                        name=service.name,
-                    )
+            if service.recipe.service not in _HERE:
+                continue
+            make = self.recorder if service.recipe.service == "recorder" else self.gateway
+            here[service.name] = make(service)
+            port = service.port or KINDS[service.recipe.service]
+            address = next((each for each, taken in gateways.items() if port not in taken), None)
+            if address is None:
+                further = f"{network}-{len(gateways) + 1}"
+                address = await enter(open_network(self._run, further, engine=self._engine))
+            gateways.setdefault(address, set()).add(port)
+            hosts[service.name] = address
+            await enter(
+                open_relay(
+                    address,
+                    port,
+                    to=int(here[service.name].address.rpartition(":")[2]),
+                    name=service.name,
                 )
+            )
         project = Project(
             name=title,
             compose=self._compose,
             images=images,
             network=network,
-            hosts=dict.fromkeys(here, gateway),
+            hosts=hosts,
             ports={each.name: self.lease().hand_over() for each in services if each.port},
             run_id=self._run.id,
         )

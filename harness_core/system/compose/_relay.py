@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,7 +28,8 @@ async def open_relay(host: str, port: int, *, to: int, name: str) -> AsyncIterat
         name: of the service, for messages.
 
     Raises:
-        Unavailable: this machine does not have that address: the engine is somewhere else.
+        Unavailable: this machine does not have that address, since the engine is somewhere else;
+            or its port is taken.
     """
     try:
         listeners = await trio.open_tcp_listeners(port, host=host)
@@ -35,7 +37,9 @@ async def open_relay(host: str, port: int, *, to: int, name: str) -> AsyncIterat
         raise Unavailable(
             f"serve {name} to containers on {host}:{port}",
             observed=error.strerror or str(error),
-            next_step="A stack with a model gateway or a recorder needs an engine on this machine",
+            next_step=f"End what listens on port {port} of all addresses"
+            if error.errno == errno.EADDRINUSE
+            else "A stack with a model gateway or a recorder needs an engine on this machine",
         ) from error
     async with lone_error(), trio.open_nursery() as nursery:
         nursery.start_soon(partial(trio.serve_listeners, partial(_pass_on, to), listeners))

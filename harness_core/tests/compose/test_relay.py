@@ -42,3 +42,12 @@ async def test_an_address_of_another_machine_is_refused():
     with pytest.raises(Unavailable, match="needs an engine on this machine"):
         async with open_relay("192.0.2.77", 8080, to=1, name="llm"):
             """Not reached."""
+
+
+async def test_a_port_that_is_taken_is_said_so():
+    """Something else listens on all addresses of this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Unavailable, match=f"End what listens on port {port}"):
+            async with open_relay("127.0.0.1", port, to=1, name="llm"):
+                """Not reached."""

@@ -1,7 +1,7 @@
 """What every driver of a stack must do, as a check that it passes by opening a sample stack.
 
-The sample: ``front`` needs ``back`` and the database, ``back`` waits for a one-shot service that
-looks for the database. It is written by :func:`write_sample_stack`.
+The sample: ``front`` needs ``back``, the database and two recorders, ``back`` waits for a one-shot
+service that looks for the database. It is written by :func:`write_sample_stack`.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ def sample_stack(*, python: str = "python3") -> dict[str, Any]:
     serve = [python, "{here}/sample_server.py", "serve", "{host}", "{port}"]
     container = ["python3", "/sample/sample_server.py", "serve", "0.0.0.0", "8000"]
     image = {"image": "${SAMPLE_IMAGE:-python:3.11-slim}", "volumes": ["./:/sample:ro"]}
+    # Two of one port, as third parties have it.
+    recorder = {
+        "image": "staging-harness:latest",
+        "ports": ["3000"],
+        "x-harness": {"service": "recorder"},
+    }
     check = {
         "test": ["CMD", "python3", "/sample/sample_server.py", "once"],
         "interval": "1s",
@@ -88,7 +94,8 @@ def sample_stack(*, python: str = "python3") -> dict[str, Any]:
                 **image,
                 "command": container,
                 "environment": {
-                    "SAMPLE_NEEDS": "http://back:8000/health postgres:5432",
+                    "SAMPLE_NEEDS": "http://back:8000/health postgres:5432"
+                    " http://ledger:3000/of-ledger http://mailbox:3000/of-mailbox",
                     "SAMPLE_DATA": "{data}",
                     "SAMPLE_DATABASE": "postgresql://sample@postgres:5432/sample_data",
                     SAMPLE_VARIABLE: f"${{{SAMPLE_VARIABLE}:-nothing}}",
@@ -98,6 +105,8 @@ def sample_stack(*, python: str = "python3") -> dict[str, Any]:
                 "depends_on": ["back"],
                 "x-harness": {"command": serve, "health": "/health"},
             },
+            "ledger": recorder,
+            "mailbox": recorder,
         }
     }
 
@@ -196,6 +205,9 @@ async def _serves(stack: Stack, *, passed_on: str) -> None:
     _expect(any(line.startswith("found:") for line in said), "the output of a one-shot", said)
     said = stack.logs("front")
     _expect(any("serving, pid" in line for line in said), "the output of front", said)
+    for name in ("ledger", "mailbox"):
+        asked = {request.target for request in stack.recorder(name).requests}
+        _expect(asked == {f"/of-{name}"}, f"what front asks {name}, and nothing else", asked)
 
 
 async def _placed(stack: Stack) -> None:
