@@ -36,6 +36,9 @@ __all__ = [
     "sound",
 ]
 
+#: The dumper in C, where PyYAML has it: generated tests write thousands of files.
+_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
 PLAN: Final = "plan.md"
 TODO: Final = "todo.md"
 OBJECTIVES: Final = "objectives.yaml"
@@ -429,5 +432,5 @@ def _objectives(number: int) -> dict[str, Any]:
 
 
 def _yaml(value: Mapping[str, Any]) -> str:
-    text: str = yaml.safe_dump(dict(value), sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(dict(value), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
     return text

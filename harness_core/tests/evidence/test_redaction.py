@@ -176,3 +176,25 @@ def test_no_text_takes_long(text):
 
     small = max(seconds(len(text) // 4), 0.002)
     assert seconds(len(text)) < small * 12
+
+
+_KEYS = "apiKey API-KEY password PASSWD passphrase secret secret_access_key auth_token Refresh-Token AccessToken refreshtoken X_TOKEN"
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("", "{'", '"', "x-", "secret", "_TOKEN=")),
+            st.sampled_from(_KEYS.split()),
+            st.sampled_from(("=", ": ", "': '", '":"', '\\": \\"', " ")),
+            st.sampled_from(("hunter22", "abcdef secret", "token=token=", "[redacted]", "short")),
+            st.sampled_from(("", "'", '"', ",", "\n")),
+        ).map("".join),
+        max_size=5,
+    ).map("".join)
+)
+def test_keys_are_found_wherever_they_begin(text):
+    """Looking for their words first finds what trying at every place does, as behind an İ."""
+    redactor = Redactor()
+    assert redactor.redact(f"\u0130\n{text}") == f"\u0130\n{redactor.redact(text)}"

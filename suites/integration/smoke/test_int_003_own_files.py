@@ -85,6 +85,7 @@ async def test_int_003_a_session_has_its_own_files_whole(worker):
 
 @pytest.mark.covers("INT-003")
 @pytest.mark.integration_p0
+@pytest.mark.slow
 async def test_int_003_what_code_leaves_is_kept_and_listed(worker):
     """Bytes that are no text are what they were beside an edit; of many files none is left out in silence."""
     session = new_session(worker)

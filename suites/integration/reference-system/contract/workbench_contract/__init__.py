@@ -1,5 +1,6 @@
 """What controller and worker say and take, as pydantic models and enums; nothing here does anything.
 
+- ``places.py``: where things lie in a session.
 - ``problem.py``: every refusal. ``health.py``: every ``/health``.
 - ``episodes.py``: the controller's requests and answers.
 - ``events.py``: one event, wherever it lies.

@@ -11,8 +11,6 @@ from enum import StrEnum
 
 from workbench_contract.base import Model
 
-#: Where they lie in a session.
-SKILLS = "skills"
 #: As many versions are listed.
 MOST_VERSIONS = 100
 

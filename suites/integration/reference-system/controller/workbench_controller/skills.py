@@ -7,13 +7,8 @@ from typing import Any
 import asyncpg
 import httpx
 
-from workbench_contract.skills import (
-    MOST_VERSIONS,
-    SKILLS,
-    SkillsGiven,
-    SkillsKnown,
-    SkillVersion,
-)
+from workbench_contract.places import SKILLS
+from workbench_contract.skills import MOST_VERSIONS, SkillsGiven, SkillsKnown, SkillVersion
 from workbench_controller.parts import Refused
 from workbench_controller.worker_client import WorkerClient
 from workbench_foundation.errors import describe

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,7 +157,7 @@ ALL: dict[str, Tool] = {
 def offered(role: AgentRole) -> list[dict[str, Any]]:
     """The tools of a role, as they are offered to the model."""
     left_out = {"lint"} if faults.on("tool-unoffered") else set()
-    return [_described(name, ALL[name]) for name in TOOLS[role] if name not in left_out]
+    return [_described(name) for name in TOOLS[role] if name not in left_out]
 
 
 def request_of(
@@ -187,7 +188,9 @@ def request_of(
         raise ValueError(f"cannot use {name}: {wrong}. Correct the arguments") from error
 
 
-def _described(name: str, tool: Tool) -> dict[str, Any]:
+@functools.cache
+def _described(name: str) -> dict[str, Any]:
+    tool = ALL[name]
     schema = tool.request.model_json_schema()
     schema["properties"] = {
         key: value for key, value in schema.get("properties", {}).items() if key not in _SET_BY_US

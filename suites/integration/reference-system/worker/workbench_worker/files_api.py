@@ -40,7 +40,8 @@ from workbench_contract.files import (
     ViewRequest,
     WriteRequest,
 )
-from workbench_contract.skills import SKILLS, ReadVia
+from workbench_contract.places import SKILLS
+from workbench_contract.skills import ReadVia
 from workbench_foundation import faults
 from workbench_worker import beneath, planted
 from workbench_worker.asked import CurrentSession, Worker, refusals

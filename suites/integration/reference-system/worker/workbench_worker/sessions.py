@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from workbench_contract.events import EventKind
-from workbench_contract.skills import SKILLS, SkillsGiven
+from workbench_contract.places import SKILLS
+from workbench_contract.skills import SkillsGiven
 from workbench_foundation import faults, log
 from workbench_worker import beneath
 from workbench_worker.eventlog import EventLog

@@ -15,7 +15,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from workbench_contract.events import EventKind
-from workbench_contract.skills import SKILLS, Observed, ReadVia, SkillRead, SkillsGiven
+from workbench_contract.places import SKILLS
+from workbench_contract.skills import Observed, ReadVia, SkillRead, SkillsGiven
 from workbench_foundation import faults
 from workbench_worker.noticing import NOTICING, Notices
 from workbench_worker.refusal import Refused

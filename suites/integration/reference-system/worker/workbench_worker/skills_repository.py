@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench_contract.files import PATH_CHARS
-from workbench_contract.skills import SKILLS, Skill, SkillsGiven
+from workbench_contract.places import SKILLS
+from workbench_contract.skills import Skill, SkillsGiven
 from workbench_foundation import faults
 from workbench_planning import skill_md
 

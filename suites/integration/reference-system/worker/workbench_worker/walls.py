@@ -18,7 +18,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench_contract.skills import SKILLS
+from workbench_contract.places import SKILLS
 
 WORKSPACE = "/workspace"
 
