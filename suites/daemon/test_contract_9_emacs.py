@@ -158,7 +158,9 @@ async def test_steps_of_a_list_are_its_steps(
         ]
         status, output = await emacs("insert", file=plan, text="\n".join([f"Ship {token}", *lines]))
 
-        assert status == 0, f"contract 9: {way}: expected status 0, found {status}:\n{output}"
+        assert status == 0, (
+            f"contract 9: steps that are listed as {way!r}: status {status}:\n{output}"
+        )
         headings = re.findall(
             r"^(\*+) (?:TODO )?(.+)$", plan.read_text(encoding="utf-8"), re.MULTILINE
         )

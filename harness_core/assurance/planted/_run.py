@@ -73,7 +73,9 @@ async def run_faults(
         wanted = sorted({name for fault in faults for name in product.tests(fault)})
         say(f"{product.name}: control run of {len(wanted)} test ids without a fault")
         limit_s = sum(fault.limit_s for fault in faults)
-        control = await runner.control(wanted, runs=jobs, limit_s=limit_s, evidence=evidence)
+        control = await runner.control(
+            wanted, runs=jobs, limit_s=limit_s, evidence=evidence, say=say
+        )
 
         async def plant(fault: Fault) -> None:
             result = await runner.plant(fault, control=control, evidence=evidence)
@@ -132,15 +134,24 @@ class _Runner:
     product: Product
 
     async def control(
-        self, wanted: Sequence[str], *, runs: int, limit_s: float, evidence: Evidence
+        self,
+        wanted: Sequence[str],
+        *,
+        runs: int,
+        limit_s: float,
+        evidence: Evidence,
+        say: Callable[[str], None],
     ) -> Outcomes:
         """Run tests on the product as it is, divided among so many runs at once."""
         parts = _divided(wanted, runs)
         found: list[Outcomes] = []
 
         async def run_part(part: Sequence[str], name: str) -> None:
-            kept = evidence.child(name)
+            kept, began = evidence.child(name), trio.current_time()
             found.append(await self.without(part, limit_s=limit_s, evidence=kept))
+            took_s = trio.current_time() - began
+            place = f"{self.product.name}: control run [{len(found)}/{len(parts)}]"
+            say(f"{place} {len(part)} test ids ({took_s:.1f} s)")
 
         async with trio.open_nursery() as nursery:
             for number, part in enumerate(parts, start=1):

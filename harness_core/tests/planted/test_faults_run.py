@@ -257,7 +257,9 @@ async def test_faults_may_run_at_once(tmp_path):
     demo = tmp_path / "suites" / "demo"
     (demo / "test_other.py").write_text((demo / "test_demo.py").read_text())
 
-    results = await run_faults(suite, root=tmp_path, jobs=2)
+    lines = []
+
+    results = await run_faults(suite, root=tmp_path, jobs=2, say=lines.append)
 
     expected = {"negative": "killed", "harmless": "survived", "beside": "killed"}
     assert [*expected.items(), ("missing", "no verdict")] == [
@@ -267,6 +269,7 @@ async def test_faults_may_run_at_once(tmp_path):
     files = [{nodeid.partition("::")[0] for nodeid in part.tests} for part in parts]
     assert [1, 1] == [len(names) for names in files]
     assert 2 == len(set.union(*files))
+    assert 2 == sum("control run [" in line for line in lines), lines
 
 
 @pytest.mark.parametrize(
