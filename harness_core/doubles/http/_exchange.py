@@ -24,7 +24,9 @@ def request_bytes(
         h11.LocalProtocolError: it is no HTTP.
     """
     connection = h11.Connection(our_role=h11.CLIENT)
-    data = connection.send(h11.Request(method=method, target=target, headers=list(headers))) or b""
+    # As HTTP has always had it; h11 itself takes text of ASCII alone.
+    encoded = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    data = connection.send(h11.Request(method=method, target=target, headers=encoded)) or b""
     if body:
         data += connection.send(h11.Data(data=body)) or b""
     return data + (connection.send(h11.EndOfMessage()) or b"")
