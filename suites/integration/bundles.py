@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
@@ -30,6 +31,7 @@ __all__ = [
     "capped",
     "caps_of",
     "changed",
+    "doubled",
     "milled",
     "moulded",
     "printed",
@@ -290,6 +292,20 @@ def aiming(bundle: Bundle, *, cost: object = None, weight: object = None) -> Bun
             bundle = bundle.planned(f"- {key}: {shown} {unit}", f"- {key}: {value} {unit}")
             estimate = changed(estimate, f"constraints.{key}", float(str(value)))
     return bundle.replaced(estimate=estimate)
+
+
+def doubled(text: str, key: str) -> str:
+    """YAML with one of its keys twice, wherever it stands; the last is the one of the text.
+
+    Raises:
+        ValueError: it has no such key.
+    """
+    made, count = re.subn(
+        rf"^( *){key}:", rf"\1{key}: 1\n\1{key}:", text, count=1, flags=re.MULTILINE
+    )
+    if not count:
+        raise ValueError(f"cannot double {key}: the text has no such key")
+    return made
 
 
 def caps_of(bundle: Bundle) -> tuple[Decimal, Decimal]:

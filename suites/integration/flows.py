@@ -20,6 +20,7 @@ from workbench_contract.flows import (
     FlowRequest,
 )
 from workbench_contract.handover import CONTEXT
+from workbench_contract.review import ProofKind
 
 from harness_core.doubles.http import HttpClient, Response
 from harness_core.doubles.model import Fault
@@ -29,7 +30,7 @@ from suites.integration.episodes import FINAL, Episodes, new_token
 from suites.integration.messages import sent
 from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.planners import Coder, Planner
-from suites.integration.reviews import REVIEW
+from suites.integration.reviews import REFUSAL, REVIEW, refusal
 from suites.integration.sessions import Session
 
 __all__ = [
@@ -41,7 +42,9 @@ __all__ = [
     "design_handed",
     "flow_at_work",
     "plan_handed",
+    "plan_refused",
     "planner_of",
+    "price_of_the_impossible",
     "steps_of",
     "told_to",
 ]
@@ -294,6 +297,29 @@ async def design_handed(turn: TurnAtWork, bundle: Bundle, script: str) -> str:
     answer: Response = await coder.submit()
     assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
     handover_id: str = answer.json()["handover_id"]
+    return handover_id
+
+
+async def price_of_the_impossible(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
+    """The id of a verdict on a design that the plan forbids."""
+    heavy = block_of(number).replace("40, 30, 10", "70, 40, 60")
+    judged = await coder_of(turn, bundle).judged(heavy)
+
+    assert not judged.passed, f"expected a design over the caps not to pass, found {judged}"
+    return judged.price_id
+
+
+async def plan_refused(
+    turn: TurnAtWork, bundle: Bundle, reason: str, *proof: tuple[ProofKind, str]
+) -> str:
+    """Hand over a refusal of the plan, which must be accepted; its id."""
+    await turn.session.write(REFUSAL, refusal(reason, *proof))
+    answer = await coder_of(turn, bundle).submit()
+
+    assert 200 == answer.status, f"expected a refusal with {proof} to be accepted, found {answer}"
+    body = answer.json()
+    assert body["refuses_plan"], f"expected a refusal of the plan, found a design: {answer}"
+    handover_id: str = body["handover_id"]
     return handover_id
 
 

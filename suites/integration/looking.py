@@ -27,6 +27,7 @@ __all__ = [
     "box",
     "drawn",
     "expect_pictures",
+    "expect_turned_as",
     "expect_view",
     "frames_of",
     "keep_sheet",
@@ -44,6 +45,8 @@ Solid = Points
 
 #: A pixel is in or out by its middle: along an outline one row of them may be either.
 _OUTLINE_PX: Final = 1.5
+#: Along a plane that is looked at from its edge nothing is before anything.
+_ASLANT: Final = 0.01
 #: Of a colour's share of red, green and blue.
 _TINT: Final = 0.02
 #: Of a video, whose colours are coarser than its brightness.
@@ -106,9 +109,11 @@ def _hull(points: Points) -> Points:
     return np.array(half(rows) + half(rows[::-1]))
 
 
-def _shadow(solid: Solid, drawing: Drawing, view: View) -> tuple[Mask, float]:
+def _shadow(
+    solid: Solid, drawing: Drawing, *, yaw_deg: float, pitch_deg: float
+) -> tuple[Mask, float]:
     """The pixels whose middle is within a convex solid, and how long its outline is in pixels."""
-    ring = _hull(place_of(solid, drawing, yaw_deg=view.yaw_deg, pitch_deg=view.pitch_deg))
+    ring = _hull(place_of(solid, drawing, yaw_deg=yaw_deg, pitch_deg=pitch_deg))
     rows, columns = np.mgrid[0 : drawing.height_px, 0 : drawing.width_px] + 0.5
     inside = np.ones(rows.shape, dtype=bool)
     for (a, b), (c, d) in zip(ring, np.roll(ring, -1, axis=0), strict=True):
@@ -146,7 +151,8 @@ def expect_view(
     picture = drawn(data, pictures)
     seen = _seen(picture, drawing.background)
     where = f"{what} from yaw {view.yaw_deg:g}, pitch {view.pitch_deg:g}"
-    shadows = {name: _shadow(solid, drawing, view) for name, solid in solids.items()}
+    place = {"yaw_deg": view.yaw_deg, "pitch_deg": view.pitch_deg}
+    shadows = {name: _shadow(solid, drawing, **place) for name, solid in solids.items()}
     expected = np.any([mask for mask, _ in shadows.values()], axis=0)
     outline = sum(length for _, length in shadows.values())
     area = (int(expected.sum()), int(seen.sum()))
@@ -162,6 +168,7 @@ def expect_view(
         f"the middle of {where}: expected {expected_middle}, found {middle}"
     )
     _expect_colours(picture, pictures.parts, shadows, where)
+    _expect_nearest(picture, pictures.parts, solids, shadows, view, where)
     return picture
 
 
@@ -185,6 +192,43 @@ def _expect_colours(
             f"the colour of {name} in {where}: expected {colours[name]} in {count} pixels, "
             f"found it in {tinted}"
         )
+
+
+def _expect_nearest(
+    picture: Pixels,
+    parts: Sequence[Shown],
+    solids: Mapping[str, Solid],
+    shadows: Mapping[str, tuple[Mask, float]],
+    view: View,
+    where: str,
+) -> None:
+    """Where two parts are in one place of the picture, the one that is nearer is seen."""
+    colours = {each.name: _colour(each.colour) for each in parts}
+    yaw, pitch = math.radians(view.yaw_deg), math.radians(view.pitch_deg)
+    towards = (math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch))
+    for near, far in itertools.permutations(solids, 2):
+        if not _is_before(solids[near], solids[far], towards):
+            continue
+        (mask, outline), (other, _) = shadows[near], shadows[far]
+        shared = mask & other
+        for name, (third, _) in shadows.items():
+            if name not in {near, far}:
+                shared &= ~third
+        count = int(shared.sum())
+        tinted = int((_of_colour(picture, colours[near], _TINT) & shared).sum())
+        assert count - tinted <= _OUTLINE_PX * outline, (
+            f"{near} is before {far} in {where}: expected its colour in {count} pixels that both are "
+            f"in, found it in {tinted}"
+        )
+
+
+def _is_before(near: Solid, far: Solid, towards: Sequence[float]) -> bool:
+    """Whether a plane along two axes lies between two solids, and the camera on the first one's side."""
+    return any(
+        (side > _ASLANT and near[:, axis].min() >= far[:, axis].max())
+        or (side < -_ASLANT and near[:, axis].max() <= far[:, axis].min())
+        for axis, side in enumerate(towards)
+    )
 
 
 def _of_colour(picture: Pixels, colour: tuple[int, int, int], tint: float) -> Mask:
@@ -289,6 +333,27 @@ def expect_at(
     apart = max(abs(expected[0] - found[0]), abs(expected[1] - found[1]))
     assert apart <= within_px, (
         f"{shown.name} in {what}: expected it at {expected}, found {found} of {int(mask.sum())} pixels"
+    )
+
+
+def expect_turned_as(
+    picture: Pixels,
+    shown: Shown,
+    solid: Solid,
+    drawing: Drawing,
+    *,
+    yaw_deg: float,
+    pitch_deg: float,
+    what: str,
+) -> None:
+    """Assert that a body of a video has the outline of a convex solid, as it stands then."""
+    mask = _of_colour(_cut(picture, drawing), _colour(shown.colour), _VIDEO_TINT)
+    expected, outline = _shadow(solid, drawing, yaw_deg=yaw_deg, pitch_deg=pitch_deg)
+    differing = int((mask != expected).sum())
+    # A video's colours are as coarse as two pixels, to either side of an outline.
+    assert differing <= 2 * _OUTLINE_PX * outline, (
+        f"{shown.name} in {what}: expected it in {int(expected.sum())} pixels, found it in "
+        f"{int(mask.sum())}, {differing} of both otherwise"
     )
 
 

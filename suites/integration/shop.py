@@ -1,11 +1,12 @@
-"""``manufacturing_config.yaml`` of a stack, as whoever runs it edits it: what making costs becomes another amount."""
+"""``manufacturing_config.yaml`` of a stack, as whoever runs it edits it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import copy
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -16,14 +17,16 @@ from harness_core.system.subject import Subject
 from suites.integration.here import on_this_machine
 from suites.integration.stack import layout_of
 
-__all__ = ["dollars_times"]
+__all__ = ["MILL_MM", "dollars_times", "smaller_mill"]
+
+
+#: Along x, of the mill of :func:`smaller_mill`.
+MILL_MM: Final = 35
 
 
 @asynccontextmanager
 async def dollars_times(stack: Stack, subject: Subject, factor: float) -> AsyncIterator[None]:
     """All amounts of the configuration are other ones for as long as the block lasts.
-
-    The worker is killed and started before the block and after it, as a product may read the file once.
 
     Args:
         stack: whose worker it is, one that may be broken.
@@ -33,6 +36,48 @@ async def dollars_times(stack: Stack, subject: Subject, factor: float) -> AsyncI
     Raises:
         HarnessError: there is no such file, or none with an amount.
     """
+
+    def change(document: Any) -> Any:
+        other = _times(document, factor)
+        if other == document:
+            raise HarnessError(
+                "edit the configuration of the worker",
+                observed="it has no number whose key says _usd",
+                next_step="Read the contract: the unit is in the key",
+            )
+        return other
+
+    async with _edited(stack, subject, change):
+        yield
+
+
+@asynccontextmanager
+async def smaller_mill(stack: Stack, subject: Subject) -> AsyncIterator[None]:
+    """The mill takes :data:`MILL_MM` along x, and printing has no limits, for as long as the block lasts.
+
+    Args:
+        stack: whose worker it is, one that may be broken.
+        subject: says where its file is.
+    """
+
+    def change(document: Any) -> Any:
+        other = copy.deepcopy(document)
+        try:
+            other["methods"]["cnc"]["limits"]["machine_mm"][0] = MILL_MM
+            del other["methods"]["print"]["limits"]
+        except (KeyError, TypeError, IndexError):
+            not_run("subject", "its configuration has no limits of the methods cnc and print")
+        return other
+
+    async with _edited(stack, subject, change):
+        yield
+
+
+@asynccontextmanager
+async def _edited(
+    stack: Stack, subject: Subject, change: Callable[[Any], Any]
+) -> AsyncIterator[None]:
+    """The worker is killed and started before the block and after it: a product may read the file once."""
     name = layout_of(subject).configuration
     file = Path(stack["worker"].environment.get(name, ""))
     if not name or not stack["worker"].environment.get(name):
@@ -45,13 +90,7 @@ async def dollars_times(stack: Stack, subject: Subject, factor: float) -> AsyncI
             next_step="Name the variable in the subject file: [stack] configuration",
         )
     kept = file.read_bytes()
-    other = _times(yaml.safe_load(kept), factor)
-    if other == yaml.safe_load(kept):
-        raise HarnessError(
-            "edit the configuration of the worker",
-            observed=f"{file} has no number whose key says _usd",
-            next_step="Read the contract: the unit is in the key",
-        )
+    other = change(yaml.safe_load(kept))
     try:
         # Whoever runs the shop writes this file; there is no API for it.
         data = yaml.safe_dump(other, sort_keys=False).encode()

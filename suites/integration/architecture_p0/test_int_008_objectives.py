@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from workbench_contract.findings import Stage
 
-from suites.integration.bundles import OBJECTIVES, changed
+from suites.integration.bundles import OBJECTIVES, changed, doubled
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.planners import Planner, expect_accepted, expect_found, planner_at_work
@@ -224,6 +224,12 @@ async def test_int_008_texts_that_are_no_objectives(episodes: Episodes) -> None:
         for name, text in _TEXTS.items():
             answer = await planner.judged(bundle, objectives=text)
             expect_found(answer, Stage.VALID, {OBJECTIVES}, what=f"objectives: {name}")
+        for key in ("constraints", "max_weight_g", "period_s"):
+            answer = await planner.judged(
+                bundle, objectives=doubled(bundle.files()[OBJECTIVES], key)
+            )
+            what = f"sound objectives with {key} twice"
+            expect_found(answer, Stage.VALID, {OBJECTIVES}, what=what, says=[key])
         answer = await planner.judged(bundle, objectives=template.json()["content"])
         what = "the template of the objectives"
         places = ["goal_zone", "moved_object", "constraints.max_unit_cost_usd", "randomization"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from workbench_contract.findings import Stage
 
-from suites.integration.bundles import ESTIMATE, PLAN, Bundle, changed
+from suites.integration.bundles import ESTIMATE, PLAN, Bundle, changed, doubled
 from suites.integration.cataloguing import Catalogue
 from suites.integration.episodes import Episodes
 from suites.integration.planners import Planner, expect_accepted, expect_found, planner_at_work
@@ -215,6 +215,11 @@ async def test_int_009_what_a_template_leaves_is_refused(episodes: Episodes) -> 
         for name, text in _TEXTS.items():
             answer = await planner.judged(bundle, preliminary_cost_estimation=text)
             expect_found(answer, Stage.VALID, {ESTIMATE}, what=f"an estimate: {name}")
+        for key in ("totals", "weight_g", "benchmark_max_weight_g", "volume_mm3"):
+            text = doubled(bundle.files()[ESTIMATE], key)
+            answer = await planner.judged(bundle, preliminary_cost_estimation=text)
+            what = f"a sound estimate with {key} twice"
+            expect_found(answer, Stage.VALID, {ESTIMATE}, what=what, says=[key])
         said = changed(bundle.estimate, "manufactured_parts.0.description", "TODO is a word here")
         expect_accepted(
             await planner.judged(bundle.replaced(estimate=said)), "a word of a sentence"

@@ -359,6 +359,13 @@ async def test_int_010_what_cannot_be_priced(episodes: Episodes) -> None:
             assert not lacking, f"expected findings about {lacking} for {what}, found {told}"
             kept = (await planner.session.read(ESTIMATE)).json()["content"]
             assert bad.files()[ESTIMATE] == kept, f"what could not be priced was changed: {kept}"
+        [part] = await _parts(episodes, {"category": "screw"})
+        known = planner.sound(bought=[(part, 4)]).estimate
+        unknown = changed(known, "cots_parts.0.part_id", "NO-SUCH-PART")
+        await planner.leave({ESTIMATE: bundle.replaced(estimate=unknown).files()[ESTIMATE]})
+        answer = await _price(planner)
+        assert 422 == answer.status, f"a part that the catalogue has not is priced: {answer}"
+        assert "NO-SUCH-PART" in answer.text, f"expected that part to be named, found {answer}"
         for name, text in (("no estimate", None), ("an empty one", " \n"), ("no YAML", "a: [")):
             await planner.leave({ESTIMATE: text})
             answer = await _price(planner)

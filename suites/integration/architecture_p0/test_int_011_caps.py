@@ -9,7 +9,9 @@ import pytest
 import trio
 from hypothesis import strategies as st
 from workbench_contract.findings import Stage
+from workbench_contract.pricing import Priced
 
+from harness_core.base.slowness import patience
 from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.bundles import (
@@ -23,6 +25,7 @@ from suites.integration.bundles import (
     caps_of,
     changed,
 )
+from suites.integration.cataloguing import Catalogue
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.planners import (
@@ -39,6 +42,7 @@ pytestmark = [pytest.mark.covers("INT-011"), pytest.mark.integration_p0]
 _COST: Final = "planner_target_max_unit_cost_usd"
 _WEIGHT: Final = "planner_target_max_weight_g"
 _CENT: Final = Decimal("0.01")
+_PRICED_S: Final = 30.0
 
 
 async def _is_refused(planner: Planner, bundle: Bundle, key: str, *numbers: object) -> None:
@@ -124,6 +128,7 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
     Lower ones may be chosen. Two engineers of two benchmarks, at once, are held to their own. The model
     provider is a stand-in: the gateway holds the models.
     """
+    [part] = (await Catalogue(episodes.controller).search(category="motor", limit=1))["candidates"]
     given: list[tuple[dict[str, Any], str]] = []
     for number in (153, 163):
         async with planner_at_work(episodes, number=number) as planner:
@@ -162,6 +167,7 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
             answer = await planner.judged(heavier)
             what = "a weight cap raised in objectives and estimate alike"
             expect_found(answer, Stage.AGREE, {OBJECTIVES, ESTIMATE}, what=what, says=says)
+            await _priced_by_what_was_given(planner, part)
             for cap, key, less in (
                 ("max_unit_cost_usd", _COST, {"cost": cost - 2}),
                 ("max_weight_g", _WEIGHT, {"weight": weight - 2}),
@@ -173,6 +179,27 @@ async def test_int_011_who_was_given_caps_cannot_raise_them(episodes: Episodes) 
                 expect_found(answer, Stage.AGREE, {ESTIMATE}, what=what, says=[key])
                 targeting = aiming(bundle, **less).replaced(objectives=lower)
                 expect_accepted(await planner.judged(targeting), f"a lower {cap}, a target at it")
+
+
+async def _priced_by_what_was_given(planner: Planner, part: dict[str, Any]) -> None:
+    """A design over both caps that were given is told so by the script, whatever its files say they are."""
+    bundle = planner.sound(bought=[(part, 100)])
+    cost, weight = (
+        Decimal(str(bundle.estimate["totals"][key])) for key in ("unit_cost_usd", "weight_g")
+    )
+    most, heaviest = caps_of(bundle)
+    assert (cost, weight) > (most, heaviest), f"{cost} USD and {weight} g are within the caps"
+    raised = capped(aiming(bundle, cost=cost + 1, weight=weight + 1), cost + 2, weight + 2)
+    await planner.leave(raised.files())
+    answer = await planner.session.post(
+        "/benchmark/validate_costing_and_price", seconds=patience(_PRICED_S)
+    )
+    assert 200 == answer.status, f"expected the estimate to be priced, found {answer}"
+    places = sorted(each.where for each in Priced.model_validate_json(answer.body).findings)
+    over = ["totals.unit_cost_usd", "totals.weight_g"]
+    expect_same(
+        over, places, what="what exceeds the caps that were given, under those of the files"
+    )
 
 
 async def test_int_011_an_agent_is_told_both_numbers(episodes: Episodes) -> None:

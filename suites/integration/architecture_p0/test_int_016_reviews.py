@@ -13,7 +13,7 @@ from workbench_contract.findings import Stage
 from workbench_contract.review import Proof, ProofKind
 
 from suites.integration import reviews
-from suites.integration.bundles import PLAN, Bundle, milled, sound
+from suites.integration.bundles import PLAN, Bundle, doubled, milled, sound
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls
 from suites.integration.planners import (
@@ -111,6 +111,7 @@ def _malformed(sound_one: dict[str, Any]) -> dict[str, str]:
         "a comment of nothing": having(comments=[" - "]),
         "a rejection without a comment": having(decision="rejected", comments=[]),
         "a key twice": whole.replace("decision:", "decision: rejected\ndecision:", 1),
+        "a key of its evidence twice": doubled(whole, "files_checked"),
         "a tag": whole.replace("decision: approved", "decision: !!str approved"),
         "an alias": whole.replace("comments:", "more: &a []\ncomments: *a\nold:", 1),
         "a second front matter": front(

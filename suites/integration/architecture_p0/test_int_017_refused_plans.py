@@ -24,6 +24,8 @@ from suites.integration.flows import (
     design_handed,
     flow_at_work,
     plan_handed,
+    plan_refused,
+    price_of_the_impossible,
     steps_of,
     told_to,
 )
@@ -37,27 +39,9 @@ _ASCII: Final = "no stock of this size."
 _REASON: Final = f"Der Block für 2 $ ist zu schwer: 日本 😀: {_ASCII}"
 #: Of a second refusal of the same plan.
 _AGAIN: Final = "it tips over, whatever it is cut from."
-
-
-async def _priced(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
-    """The id of a verdict on a design that the plan's caps forbid."""
-    heavy = block_of(number).replace("40, 30, 10", "70, 40, 60")
-    judged = await coder_of(turn, bundle).judged(heavy)
-    assert not judged.passed, f"expected a design over the caps not to pass, found {judged}"
-    return judged.price_id
-
-
-async def _refused(
-    turn: TurnAtWork, bundle: Bundle, *proof: tuple[ProofKind, str], reason: str = _REASON
-) -> str:
-    """Hand over a refusal of the plan, which must be accepted; its id."""
-    await turn.session.write(REFUSAL, refusal(reason, *proof))
-    answer = await coder_of(turn, bundle).submit()
-    assert 200 == answer.status, f"expected a refusal with {proof} to be accepted, found {answer}"
-    body = answer.json()
-    assert body["refuses_plan"], f"expected a refusal of the plan, found a design: {answer}"
-    handover_id: str = body["handover_id"]
-    return handover_id
+#: How often a refusal may be confirmed, and how often rejected, before the flow fails.
+_CONFIRMED: Final = 2
+_REJECTED: Final = 4
 
 
 async def _unproven(flow: FlowAtWork, turn: TurnAtWork, bundle: Bundle, price_id: str) -> None:
@@ -102,17 +86,17 @@ async def _unproven(flow: FlowAtWork, turn: TurnAtWork, bundle: Bundle, price_id
 async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
     """Rejected, a refusal returns to the coder, confirmed, it goes to the planner; each is told why.
 
-    By price and by simulation, with restarts between; then the design of the new plan is
-    approved. The model provider is a stand-in: the gateway holds the models.
+    By price and by simulation, with restarts between; then the design of the new plan is rejected, made
+    anew by the same plan, and approved. The model provider is a stand-in: the gateway holds the models.
     """
     episodes, stack = breakable, breakable.stack
     async with flow_at_work(episodes, seed=17) as flow:
         async with flow.turn("planner", 1) as turn:
             first, old_list = await plan_handed(turn, 171), turn.todo
         async with flow.turn("coder", 1) as turn:
-            price_id = await _priced(turn, first, 171)
+            price_id = await price_of_the_impossible(turn, first, 171)
             await _unproven(flow, turn, first, price_id)
-            one = await _refused(turn, first, (ProofKind.PRICE, price_id))
+            one = await plan_refused(turn, first, _REASON, (ProofKind.PRICE, price_id))
         async with flow.turn("reviewer", 1) as turn, stack.outage("controller-worker", "kill"):
             rejecting = "Take the smaller stock: 44 mm, Größe S."
             await decided(turn.session, Decision.REJECT_PLAN_REFUSAL, rejecting, paths=[REFUSAL])
@@ -124,7 +108,7 @@ async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
             assert "70, 40, 60" in left, f"expected its design of round 1, found {left}"
             simulation = await _simulated(turn, first, 171)
             proof = (ProofKind.SIMULATION, simulation)
-            two = await _refused(turn, first, proof, reason=_AGAIN)
+            two = await plan_refused(turn, first, _AGAIN, proof)
         async with flow.turn("reviewer", 2) as turn:
             confirming = "It cannot be done for 2 USD."
             told = await flow.hold_told("planner", _AGAIN)
@@ -144,9 +128,8 @@ async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
             expect_same(second.plan, plan, what="the plan of round 3")
             ticked = (await turn.session.read(TODO)).json()["content"]
             expect_same(second.todo, ticked, what="the list of the new plan")
-            design = await design_handed(turn, second, block_of(172))
-        async with flow.turn("reviewer", 3) as turn:
-            await decided(turn.session, Decision.APPROVED, paths=[_MODEL])
+            third = await design_handed(turn, second, block_of(172))
+        design = await _made_anew(flow, second)
         found = await flow.until("completed")
         prompts = await flow.prompts()
     expect_same(
@@ -161,6 +144,8 @@ async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
             ("plan_refusal_confirmed", "planner", 2),
             ("handed_over", "coder", 3),
             ("handed_over", "reviewer", 3),
+            ("rejected", "coder", 4),
+            ("handed_over", "reviewer", 4),
             ("approved", None, None),
         ],
         steps_of(found),
@@ -172,6 +157,7 @@ async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
         [
             (Decision.REJECT_PLAN_REFUSAL, one),
             (Decision.CONFIRM_PLAN_REFUSAL, two),
+            (Decision.REJECTED, third),
             (Decision.APPROVED, design),
         ],
         [(each.decision, each.reviewed_id) for each in about.decisions],
@@ -179,6 +165,19 @@ async def test_int_017_each_decision_goes_its_way(breakable: Episodes) -> None:
     )
     for words in (rejecting, confirming):
         assert any(words in prompt for prompt in prompts), f"expected {words!r} in a prompt"
+
+
+async def _made_anew(flow: FlowAtWork, plan: Bundle) -> str:
+    """The design of a second plan is rejected, made anew by that plan, and approved; its id."""
+    async with flow.turn("reviewer", 3) as turn:
+        await decided(turn.session, Decision.REJECTED, "Round its corners.", paths=[_MODEL])
+    async with flow.turn("coder", 4) as turn:
+        given = (await turn.session.read(PLAN)).json()["content"]
+        expect_same(plan.plan, given, what="the plan of round 4, after a new plan's design")
+        design = await design_handed(turn, plan, block_of(172))
+    async with flow.turn("reviewer", 4) as turn:
+        await decided(turn.session, Decision.APPROVED, paths=[_MODEL])
+    return design
 
 
 def _ids(text: str) -> set[str]:
@@ -206,7 +205,7 @@ async def _simulated(turn: TurnAtWork, bundle: Bundle, number: int) -> str:
 
 
 async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
-    """Confirmed or rejected, refusals have a bound; at it the flow fails with that reason, the other goes on.
+    """Confirmed or rejected, refusals have a bound each; at it the flow fails with that reason, the other goes on.
 
     What else is decided between two of them makes it neither nearer nor farther. Two flows at once: the
     proof of one is none in the other. The model provider is a stand-in: the gateway holds the models.
@@ -225,10 +224,13 @@ async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
             later = number if number == 1 else number + 1
             async with one.turn("coder", number) as left, two.turn("coder", later) as right:
                 turns = {"confirmed": left, "rejected": right}
-                prices = {way: await _priced(turn, *bundles[way]) for way, turn in turns.items()}
+                prices = {
+                    way: await price_of_the_impossible(turn, *bundles[way])
+                    for way, turn in turns.items()
+                }
                 for way, turn in turns.items():
                     bundle, _ = bundles[way]
-                    await _refused(turn, bundle, (ProofKind.PRICE, prices[way]))
+                    await plan_refused(turn, bundle, _REASON, (ProofKind.PRICE, prices[way]))
                     (other,) = {*ways} - {way}
                     await turn.session.write(
                         REFUSAL, refusal(_REASON, (ProofKind.PRICE, prices[other]))
@@ -242,15 +244,26 @@ async def test_int_017_as_often_as_may_be(episodes: Episodes) -> None:
                     await decided(turn.session, ways[way], comment, paths=[REFUSAL])
             if number == 1:
                 await _design_rejected(two, 2, *bundles["rejected"])
-        for way, (flow, _) in flows.items():
-            found = await flow.until("failed")
-            for word in (f"was {way} 2 times", f"Nr. 2, {way}"):
-                assert word in found.reason, (
-                    f"expected {word!r} as its reason, found {found.reason}"
-                )
-            last = steps_of(found)[-1]
-            expect_same(("rounds_used_up", None, None), last, what=f"the last step, {way}")
-            expect_same(None, found.handover_id, what=f"what the flow has come to, {way}")
+        await _ends(one, "confirmed", _CONFIRMED)
+        for number in range(3, _REJECTED + 1):
+            async with two.turn("coder", number + 1) as turn:
+                price_id = await price_of_the_impossible(turn, *bundles["rejected"])
+                proof = (ProofKind.PRICE, price_id)
+                await plan_refused(turn, bundles["rejected"][0], f"{_REASON} {number}", proof)
+            async with two.turn("reviewer", number + 1) as turn:
+                comment = f"Nr. {number}, rejected"
+                await decided(turn.session, ways["rejected"], comment, paths=[REFUSAL])
+        await _ends(two, "rejected", _REJECTED)
+
+
+async def _ends(flow: FlowAtWork, way: str, number: int) -> None:
+    """A flow whose refusals are used up fails, and says by which decision."""
+    found = await flow.until("failed")
+    for word in (f"was {way} {number} times", f"Nr. {number}, {way}"):
+        assert word in found.reason, f"expected {word!r} as its reason, found {found.reason}"
+    last = steps_of(found)[-1]
+    expect_same(("rounds_used_up", None, None), last, what=f"the last step, {way}")
+    expect_same(None, found.handover_id, what=f"what the flow has come to, {way}")
 
 
 async def _design_rejected(flow: FlowAtWork, number: int, bundle: Bundle, block: int) -> None:

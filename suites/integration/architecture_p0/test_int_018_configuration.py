@@ -8,17 +8,29 @@ from typing import Final
 
 import pytest
 from workbench_contract.design import DesignJudged
+from workbench_contract.findings import Stage
 from workbench_contract.handover import SubmissionRefused
 
 from harness_core.system.subject import Subject
-from suites.integration.bundles import Bundle, milled, sound
+from suites.integration.bundles import ESTIMATE, Bundle, milled, sound
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
-from suites.integration.planners import Coder, Planner, coder_at_work
+from suites.integration.planners import (
+    Coder,
+    Planner,
+    coder_at_work,
+    expect_accepted,
+    expect_found,
+    planner_at_work,
+)
 from suites.integration.refusals import expect_refused
-from suites.integration.shop import dollars_times
+from suites.integration.shop import MILL_MM, dollars_times, smaller_mill
 
-pytestmark = [pytest.mark.covers("INT-018"), pytest.mark.integration_p0]
+pytestmark = [
+    pytest.mark.covers("INT-018"),
+    pytest.mark.integration_p0,
+    pytest.mark.not_in_containers("edits the configuration of the worker, which is in a volume"),
+]
 
 _NUMBER: Final = 1801
 _SCRIPT: Final = f"""\
@@ -56,7 +68,6 @@ async def _refused(coder: Coder, what: str) -> None:
     assert re.search(due, " ".join(told)), f"expected what is due for a design {what}: {told}"
 
 
-@pytest.mark.not_in_containers("edits the configuration of the worker, which is in a volume")
 async def test_int_018_another_configuration_asks_for_another_verdict(
     breakable: Episodes, subject: Subject
 ) -> None:
@@ -82,3 +93,33 @@ async def test_int_018_another_configuration_asks_for_another_verdict(
         expect_same((before, record), now, what="USD and record by the first amounts")
         submitted = await coder.submit()
         assert 200 == submitted.status, f"expected the design to be handed over: {submitted}"
+
+
+async def test_int_018_limits_are_those_of_the_configuration(
+    breakable: Episodes, subject: Subject
+) -> None:
+    """What passed is too long for a smaller mill, and a method that has no limits is none that may be chosen.
+
+    As soon as the limits are back both pass. The model provider is a stand-in: the gateway holds the models.
+    """
+    async with (
+        planner_at_work(breakable, number=182) as planner,
+        coder_at_work(breakable, number=_NUMBER, plan=_plan) as coder,
+    ):
+        await coder.session.write("model.py", _SCRIPT)
+        before = await _priced(coder, "on the mill that there is")
+        async with smaller_mill(breakable.stack, subject):
+            answer = await coder.validated()
+            assert 200 == answer.status, f"expected a verdict by other limits, found {answer}"
+            judged = DesignJudged.model_validate_json(answer.body)
+            assert not judged.passed, f"40 mm fit into a mill of {MILL_MM}: found {judged}"
+            told = " ".join(f"{each.found} {each.expected}" for each in judged.findings)
+            assert re.search(rf"\b{MILL_MM}\b", told), (
+                f"expected the mill's {MILL_MM}, found {told}"
+            )
+            answer = await planner.judged(planner.sound())
+            what = "a print where printing has no limits"
+            expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=["print", "cnc"])
+        now = await _priced(coder, "on the mill of before")
+        expect_same(before, now, what="USD and record by the limits of before")
+        expect_accepted(await planner.judged(planner.sound()), "a print, by the limits of before")

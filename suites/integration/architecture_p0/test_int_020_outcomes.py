@@ -66,13 +66,14 @@ def _aside(shape: str, axis: int, gap_mm: float) -> _Case:
     )
 
 
-def _past_an_edge(gap_mm: float) -> _Case:
-    """A ball past the goal's upright edge: the box around it meets the goal, the ball itself may not."""
-    away = 13 + (7 + gap_mm) / math.sqrt(2)
+def _past_an_edge(gap_mm: float, shape: str = "sphere") -> _Case:
+    """What is round past the goal's upright edge: the box around it meets the goal, it itself may not."""
+    radius = {"sphere": 7, "cylinder": 6}[shape]
+    away = 13 + (radius + gap_mm) / math.sqrt(2)
     return _Case(
-        what=f"a ball {gap_mm:+g} mm past an edge of the goal",
+        what=f"a {shape} {gap_mm:+g} mm past an edge of the goal",
         outcome=Outcome.GOAL_HIT if gap_mm < 0 else Outcome.OUT_OF_BOUNDS,
-        objectives=goals(moved_object=moved(start_mm=[away, -away, 300])),
+        objectives=goals(moved_object=moved(shape, start_mm=[away, -away, 300])),
     )
 
 
@@ -164,11 +165,14 @@ def _cases() -> Iterator[_Case]:
         for shape, axis in (("sphere", 0), ("box", 0), ("box", 1), ("cylinder", 1)):
             yield _aside(shape, axis, gap)
         yield _past_an_edge(gap)
+        yield _past_an_edge(gap, "cylinder")
         yield _pit(gap, name="die Grube, 坑")
         for axis, sign in ((0, 1), (0, -1), (1, 1), (1, -1), (2, 1), (2, -1)):
             yield _leaving(axis, sign, gap)
         for axis, sign in ((0, -1), (2, 1), (2, -1)):
             yield _leaving(axis, sign, gap, "cylinder")
+        for axis, sign in ((0, 1), (1, -1), (2, 1)):
+            yield _leaving(axis, sign, gap, "sphere")
     yield _pit(-_JUST, name=None)
     yield _both_at_once(0)
     yield _both_at_once(6)

@@ -34,6 +34,9 @@ _Z: Final = 1.959963984540054
 _RADIUS: Final = 7.0
 _GOAL_FROM, _PIT_TO = -4.0, -20.0
 
+#: So many are in all four quarters of any two axes, but for one time in a thousand.
+_VARIANTS: Final = 32
+
 
 def _spread(
     *,
@@ -157,6 +160,13 @@ async def test_int_021_runs_add_up(worker: HttpClient) -> None:
         [_told(run) for run in again.runs],
         what="runs of the same seed, asked for again",
     )
+    untracked = asked | {"trajectories": False}
+    bare = await simulated(session, EMPTY_SCENE, judged_by=_spread(), seed=23, **untracked)
+    expect_same(
+        [_told(run) | {"track": None} for run in found.runs],
+        [_told(run) for run in bare.runs],
+        what="runs of the same seed, their tracks not asked for",
+    )
     other = await simulated(session, EMPTY_SCENE, judged_by=_spread(), seed=24, **asked)
     shared = {run.seed for run in other.runs} & set(seeds)
     assert len(shared) < 3, f"seeds that follow from 24 are not those of 23: both have {shared}"
@@ -168,6 +178,64 @@ async def test_int_021_runs_add_up(worker: HttpClient) -> None:
             session, EMPTY_SCENE, judged_by=_spread(), **asked | {"runs": 1, "seed": run.seed}
         )
         expect_same(_told(run), _told(alone.runs[0]), what=f"run {number} again, by its own seed")
+
+
+@pytest.mark.covers("INT-021")
+@pytest.mark.integration_p0
+async def test_int_021_each_axis_varies_by_itself(worker: HttpClient) -> None:
+    """Jitter along three axes, and a static range along three, fill a box: no axis follows another."""
+    session = new_session(worker)
+    box = (8.0, 7.0, 6.0)
+    asked: dict[str, Any] = {"runs": 40, "duration_s": 0.1, "trajectories": True}
+    jittered = _spread(jitter=box)
+    found = await simulated(session, EMPTY_SCENE, judged_by=jittered, seed=210, **asked)
+    _fill(await _starts(session, found), box, what="40 runs")
+
+    asked |= {"runs": 1, "judged_by": _spread(static=box, jitter=(0, 0, 0)), "seed": 211}
+    starts = []
+    for number in range(_VARIANTS):
+        found = await simulated(session, EMPTY_SCENE, variant=f"Nr. {number}", **asked)
+        starts += await _starts(session, found)
+    _fill(starts, box, what=f"{_VARIANTS} variants")
+
+
+def _fill(
+    starts: list[tuple[float, float, float]], box: tuple[float, float, float], *, what: str
+) -> None:
+    """Starts of 300 mm up lie within a box, and of each two axes in all four quarters."""
+    shares = [
+        tuple(
+            (value - middle) / most
+            for value, middle, most in zip(at, (0, 0, 300), box, strict=True)
+        )
+        for at in starts
+    ]
+    far = [each for each in shares if max(map(abs, each)) > 1 + 1e-9]
+    assert not far, f"expected {what} to begin within {box} mm, found shares of it: {far}"
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        quarters = {(each[one] > 0, each[other] > 0) for each in shares}
+        axes = f"{'xyz'[one]} and {'xyz'[other]}"
+        assert 4 == len(quarters), (
+            f"expected {what} to begin to every side by {axes}, found {sorted(shares)}"
+        )
+
+
+@pytest.mark.covers("INT-021")
+@pytest.mark.integration_p0
+async def test_int_021_every_shape_has_its_scale(worker: HttpClient) -> None:
+    """A variant's scale is of all lengths of a box and of a cylinder, too: it meets the goal that much earlier."""
+    session = new_session(worker)
+    for shape, half_mm in (("sphere", 7.0), ("box", 7.0), ("cylinder", 8.5)):
+        for scale in (0.7, 1.3):
+            range_ = {"start_mm": [0, 0, 0], "scale": {"min": scale, "max": scale}}
+            judge = goals(moved_object=moved(shape, static_randomization=range_))
+            found = await simulated(session, EMPTY_SCENE, judged_by=judge, duration_s=0.5)
+            (run,) = found.runs
+            most, least = (300 - 120 - _fallen_mm(count) for count in (run.steps - 1, run.steps))
+            assert least - 1e-3 <= half_mm * scale <= most + 1e-3, (
+                f"a {shape} of {scale} times its size: expected {half_mm * scale} mm below its centre, "
+                f"found {least} to {most} mm"
+            )
 
 
 @pytest.mark.covers("INT-021")

@@ -6,11 +6,12 @@ import copy
 import csv
 import io
 import json
+import math
 from typing import Any, Final
 
 import pytest
 from workbench_contract.design import DesignJudged
-from workbench_contract.simulation import SimulateRequest
+from workbench_contract.simulation import Simulated, SimulateRequest
 
 from harness_core.base.slowness import patience
 from harness_core.system.subject import Subject
@@ -30,6 +31,7 @@ from suites.integration.episodes import Episodes
 from suites.integration.planners import Coder, coder_at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session
+from suites.integration.simulating import track_of
 
 pytestmark = [pytest.mark.covers("INT-022"), pytest.mark.integration_p0]
 
@@ -42,6 +44,13 @@ _ASIDE: Final[dict[str, Any]] = {
     "forbid_zones": [],
 }
 
+
+#: Between which a flap swings, and where a wing is held.
+_SWUNG_DEG: Final = (-20.0, 30.0)
+_HELD_MM: Final = 3.0
+
+#: From a flap's hinge to its middle.
+_ARM_MM: Final = 30.0
 
 #: Of a slide: radius in mm.
 _PINION: Final = {"wing": 250.0}
@@ -191,6 +200,58 @@ def _wrong(ours: dict[str, Any], weak: dict[str, Any]) -> list[tuple[str, dict[s
         ("a slide without a pinion", other(1, radius_mm=None), "radius_mm"),
         ("a pinion on a hinge", other(0, radius_mm=5.0), "radius_mm"),
     ]
+
+
+def _placing(name: str) -> dict[str, Any]:
+    if name == "wing":
+        return {"mode": "hold", "position": {"mm": _HELD_MM}}
+    low, high = ({"deg": each} for each in _SWUNG_DEG)
+    return {"mode": "oscillate", "low": low, "high": high, "period_s": 1.0}
+
+
+async def test_int_022_a_motor_of_a_design_is_told_where_to_be(episodes: Episodes) -> None:
+    """A hinge swings between two angles and a slide holds a place, in degrees and millimetres, and both get there.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    weak, strong = await _two(episodes)
+    number, names = 225, ["flap", "wing"]
+    bought = [(strong, 1), (weak, 1)]
+    plan = driven_plan(number, names, bought, control=_placing, slides=["wing"], **_ASIDE)
+    async with coder_at_work(episodes, number=number, plan=plan) as coder:
+        await coder.session.write("model.py", driven_script(number, names, slides=["wing"]))
+        parts = {"flap": strong["part_id"], "wing": weak["part_id"]}
+        found = await _connected(coder, drives(number, parts, pinions={"wing": 20.0}))
+        assert found.passed, f"expected the driven design to pass, found {found.findings}"
+        body = SimulateRequest(duration_s=1.0, seed=22, objectives=OBJECTIVES, trajectories=True)
+        answer = await coder.session.client.post(
+            "/benchmark/simulate",
+            body.model_dump(mode="json", exclude_none=True),
+            seconds=patience(_SIMULATED_S),
+        )
+        assert 200 == answer.status, f"expected a design to be told positions, found {answer}"
+        [run] = Simulated.model_validate_json(answer.body).runs
+        track = await track_of(coder.session, run)
+    angles = track.columns["flap.command"]
+    assert (min(angles), max(angles)) == pytest.approx(_SWUNG_DEG, abs=0.01), (
+        f"expected the flap told {_SWUNG_DEG} degrees, found {min(angles)} to {max(angles)}"
+    )
+    held = {round(each, 6) for each in track.columns["wing.command"]}
+    expect_same({_HELD_MM}, held, what="mm that the wing is told")
+    last = len(track.times_s) - 1
+    flap, wing = (
+        [1000 * (track.place(f"{name}-{number}", at)[0] - track.place(f"{name}-{number}", 0)[0])
+         for at in range(last)]
+        for name in names
+    )  # fmt: skip
+    assert wing[-1] == pytest.approx(_HELD_MM, abs=0.3), (
+        f"expected the wing there, found {wing[-1]}"
+    )
+    for found_mm, angle in ((min(flap), _SWUNG_DEG[0]), (max(flap), _SWUNG_DEG[1])):
+        aside = _ARM_MM * math.sin(math.radians(angle))
+        assert found_mm == pytest.approx(aside, rel=0.15), (
+            f"expected the flap's middle {aside} mm aside at {angle} degrees, found {found_mm}"
+        )
 
 
 async def test_int_022_a_later_catalogue_has_other_torques(

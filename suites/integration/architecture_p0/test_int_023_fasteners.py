@@ -195,20 +195,7 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
             ),
         ):
             await _does_not_hold(coder, script, sound_pair, name, says)
-        edge = _other(sound_pair, "pairs.0.fasteners.0.length_mm", 9.0)
-        edge["joints"] = [
-            _joint("revolute", (15.0, 0.0, 16.0), (0.0, 0.0, 1.0)),
-            _joint("prismatic", (35.0, 19.0, 10.0), (1.0, 0.0, 0.0)),
-        ]
-        Connections.model_validate(edge)
-        for script, connections in (
-            (_script(cover_mm=4.008), edge),
-            (_script(tilt_deg=0.4), sound_pair),
-            (_script(deep_mm=4.0, hollow_mm=16.0), sound_pair),
-        ):
-            judged = await _judged(coder, script, connections)
-            held = [each for each in judged.findings if each.where.startswith(("pairs", "joints"))]
-            assert not held, f"expected what is just within each bound to hold, found {held}"
+        await _just_holds(coder, sound_pair)
         through = _other(sound_pair, "pairs.0.fasteners.0.length_mm", 30.0)
         through["pairs"][0]["fasteners"][0]["holes"][1]["at_mm"] = (15.0, 0.0, 10.0)
         through["pairs"][0]["fasteners"][1]["holes"][1]["at_mm"] = (55.0, 0.0, 10.0)
@@ -243,6 +230,38 @@ async def test_int_023_what_holds_parts_together(episodes: Episodes) -> None:
         one = _other(sound_pair, "pairs.0.fasteners.1", ...)
         await coder.session.write(CONNECTIONS, json.dumps(one))
         expect_refused(await coder.simulate(), 409, 422, says=r"connections\.json")
+
+
+async def _just_holds(coder: Coder, pair: Mapping[str, Any]) -> None:
+    """What is just within each bound holds."""
+    edge = _other(pair, "pairs.0.fasteners.0.length_mm", 9.0)
+    edge["joints"] = [
+        _joint("revolute", (15.0, 0.0, 16.0), (0.0, 0.0, 1.0)),
+        _joint("prismatic", (35.0, 19.0, 10.0), (1.0, 0.0, 0.0)),
+    ]
+    Connections.model_validate(edge)
+    for script, connections in (
+        (_script(cover_mm=4.008), edge),
+        (_script(tilt_deg=0.4), pair),
+        (_script(deep_mm=4.0, hollow_mm=16.0), pair),
+    ):
+        judged = await _judged(coder, script, connections)
+        held = [each for each in judged.findings if each.where.startswith(("pairs", "joints"))]
+        assert not held, f"expected what is just within each bound to hold, found {held}"
+    await _whichever_is_named_first(coder, edge)
+
+
+async def _whichever_is_named_first(coder: Coder, edge: Mapping[str, Any]) -> None:
+    """What just holds, and just does not, with the hole that holds named before the one that is passed."""
+    turned = copy.deepcopy(dict(edge))
+    for fastener in turned["pairs"][0]["fasteners"]:
+        fastener["holes"].reverse()
+    judged = await _judged(coder, _script(), turned)
+    held = [each for each in judged.findings if each.where.startswith(("pairs", "joints"))]
+    assert not held, f"whichever hole is named first, the screws hold: found {held}"
+    short = _other(turned, "pairs.0.fasteners.0.length_mm", 8.99)
+    name = "a screw that ends before one diameter, the hole that holds named first"
+    await _does_not_hold(coder, _script(), short, name, ["pairs[0].fasteners[0]"])
 
 
 async def _each_in_the_zone(coder: Coder, connections: Mapping[str, Any]) -> None:

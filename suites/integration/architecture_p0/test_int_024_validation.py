@@ -307,7 +307,10 @@ async def test_int_024_each_session_has_its_own(worker: HttpClient) -> None:
 
 
 async def test_int_024_samples_lie_to_every_side(worker: HttpClient) -> None:
-    """A plate that no corner meets is found by samples on whichever side of the given start it stands."""
+    """A plate that no corner meets is found by samples on whichever side of the given start it stands.
+
+    So is a rod, which samples along a diagonal of the range would not meet.
+    """
     session = new_session(worker)
     reach = 30.0
     for axis, sign in itertools.product(range(3), (-1, 1)):
@@ -326,3 +329,15 @@ async def test_int_024_samples_lie_to_every_side(worker: HttpClient) -> None:
         (each,) = found.findings
         where = (axis, sign)
         _expect_at(each, lambda at, where=where: at.offset_mm[where[0]] * where[1] > 0)
+    static = {"start_mm": [reach, reach, 0.0]}
+    for x, y in ((1, -1), (-1, 1)):
+        middle = [START[axis] + sign * 14.75 for axis, sign in enumerate((x, y))]
+        rod: dict[str, Block] = {
+            "rod": ([*(at - 0.25 for at in middle), -90.0], [*(at + 0.25 for at in middle), 90.0])
+        }
+        objectives = objectives_with(static_randomization=static, runtime_jitter={})
+        await leave_benchmark(session, script=script_of(rod), objectives=objectives)
+        found = await validated_by(session)
+        assert found.valid, f"expected nothing at the corners beside a rod, found {found}"
+        found = await validated_by(session, samples=300, seed=24_025)
+        expect_pairs(found, [("crate", "rod")], what=f"a rod away from each diagonal, {x}, {y}")

@@ -59,6 +59,7 @@ def wrong_keys(key: str) -> dict[str, dict[str, str]]:
         "a character of the key changed": {
             "x-api-key": f"{key[:-2]}{chr(ord(key[-2]) ^ 1)}{key[-1]}"
         },
+        "a key of letters beyond ASCII": {"x-api-key": f"{key[:-1]}\u00fc"},
         "the key under another name": {"x-api-keys": key, "api-key": key, "x-apikey": key},
         "the key as a password": {"authorization": f"Basic {key}"},
         "the key as a cookie": {"cookie": f"x-api-key={key}; api_key={key}"},

@@ -10,8 +10,17 @@ from workbench_contract.episodes import Purpose
 from workbench_contract.findings import Stage
 from workbench_contract.flows import Flow, FlowRequest
 from workbench_contract.handover import CONTEXT, GEOMETRY
+from workbench_contract.review import ProofKind
 
-from suites.integration.bundles import OBJECTIVES, PLAN, TODO, Bundle
+from suites.integration.bundles import (
+    ESTIMATE,
+    OBJECTIVES,
+    PLAN,
+    TODO,
+    Bundle,
+    capped,
+    caps_of,
+)
 from suites.integration.comparing import expect_same
 from suites.integration.environments import (
     SIZES,
@@ -31,14 +40,16 @@ from suites.integration.flows import (
     design_handed,
     flow_at_work,
     plan_handed,
+    plan_refused,
     planner_of,
+    price_of_the_impossible,
     steps_of,
     told_to,
 )
 from suites.integration.messages import sent
 from suites.integration.planners import expect_found, handover
 from suites.integration.refusals import expect_refused
-from suites.integration.reviews import REVIEW, decided
+from suites.integration.reviews import REFUSAL, REVIEW, decided
 
 pytestmark = [pytest.mark.covers("INT-031"), pytest.mark.integration_p1]
 
@@ -133,7 +144,7 @@ async def test_int_031_rejected_then_approved_then_engineered(breakable: Episode
 
 
 async def _engineered(episodes: Episodes, benchmark: FlowAtWork, bundle: Bundle) -> None:
-    """Engineers plan, make and approve a design in the environment of a benchmark."""
+    """Engineers plan, plan once more, make and approve a design in the environment of a benchmark."""
     async with flow_at_work(episodes, benchmark_id=benchmark.id) as flow:
         async with flow.turn("planner", 1) as turn:
             for path, text in environment_of(310).items():
@@ -143,8 +154,24 @@ async def _engineered(episodes: Episodes, benchmark: FlowAtWork, bundle: Bundle)
             expect_same(bundle.files()[OBJECTIVES], given, what="objectives of the engineers")
             plan = await plan_handed(turn, 312, bundle.objectives)
         async with flow.turn("coder", 1) as turn:
-            design = await design_handed(turn, plan, block_of(312))
+            proof = (ProofKind.PRICE, await price_of_the_impossible(turn, plan, 312))
+            await plan_refused(turn, plan, "The wall leaves no room for it.", proof)
         async with flow.turn("reviewer", 1) as turn:
+            why = "It cannot be done so."
+            await decided(turn.session, Decision.CONFIRM_PLAN_REFUSAL, why, paths=[REFUSAL])
+        async with flow.turn("planner", 2) as turn:
+            for path, text in environment_of(310).items():
+                found = (await turn.session.read(path)).json().get("content")
+                expect_same(text, found, what=f"{path} of engineers who plan once more")
+            again = planner_of(turn, 316, bundle.objectives)
+            cost, weight = caps_of(again.sound())
+            answer = await again.judged(capped(again.sound(), cost + 5, weight))
+            what = "caps of a benchmark, raised by a second plan"
+            expect_found(answer, Stage.AGREE, {OBJECTIVES, ESTIMATE}, what=what)
+            plan = await plan_handed(turn, 316, bundle.objectives)
+        async with flow.turn("coder", 2) as turn:
+            design = await design_handed(turn, plan, block_of(316))
+        async with flow.turn("reviewer", 2) as turn:
             await decided(turn.session, Decision.APPROVED, paths=["model.py", GEOMETRY])
         solved = await flow.until("completed")
         # An engineering flow is no benchmark.

@@ -122,6 +122,8 @@ _IMPOSSIBLE: Final = (
     ),
     ("cnc-0", _POCKET.format(1.45), "radius"),
     ("cnc-0", _DRILLED.format(0.45), "hole|diameter"),
+    # Its stock is 42 by 32 by 12 mm: no side of the part is as long as the longest of those.
+    ("cnc-0", "Pos(21, 0, 6.1) * Box(40, 30, 12.2)", "stock"),
     ("mould-0", "Pos(120, 0, 1.5) * Box(30, 20, 3)", "draft"),
     ("mould-1", "Pos(20, 30, 0) * extrude(Rectangle(24, 24), amount=6, taper=2)", "wall"),
     (
@@ -156,7 +158,8 @@ _BEYOND: Final = (
     ),
 )
 
-#: As well: what no tool and no half of a mould gets out of, too wide a ceiling, and what is larger than a machine.
+#: As well: what no tool and no half of a mould gets out of, too wide a ceiling, and what is larger than a machine
+#: along an axis, though not as long as its longest side.
 _BEYOND_TOO: Final = (
     # Wider below than where it opens.
     (
@@ -173,10 +176,10 @@ _BEYOND_TOO: Final = (
     ),
     (
         "mould-1",
-        "Pos(20, 30, 0) * extrude(Rectangle(310, 24), amount=2, taper=2)",
-        "machine|mould|300",
+        "Pos(20, 30, 0) * extrude(Rectangle(30, 260), amount=2, taper=2)",
+        "machine|mould|250",
     ),
-    ("print-1", "Pos(105, 30, 36) * Box(260, 16, 12)", "machine|printer|250"),
+    ("print-1", "Pos(105, 30, 36) * Box(16, 216, 12)", "machine|printer|210"),
     ("print-2", _ARCH.format(8.5), "overhang|hang|bridge"),
 )
 

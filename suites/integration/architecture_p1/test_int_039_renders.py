@@ -35,6 +35,7 @@ from suites.integration.looking import (
     box,
     expect_at,
     expect_pictures,
+    expect_turned_as,
     expect_view,
     frames_of,
     keep_sheet,
@@ -281,8 +282,15 @@ _SCENE: Final = """\
 <mujoco><option timestep="0.002"/><worldbody>
 <geom type="plane" size="5 5 .1"/>
 <body name="klotz" pos="0.05 0.05 0.01"><geom type="box" size=".02 .02 .01"/></body>
+<body name="hebel" pos="-0.1 0.06 0.09"><joint type="hinge" axis="0 1 0"/>
+<geom type="box" size=".03 .006 .006" pos=".03 0 0"/>
+<body name="spitze" pos=".06 0 0"><geom type="sphere" size=".002"/></body></body>
 </worldbody></mujoco>
 """
+
+#: About which the lever turns, in mm, by an axis along y; how long and how thick it is.
+_HINGE_MM: Final = (-100.0, 60.0, 90.0)
+_LEVER_MM: Final = (60.0, 12.0)
 
 
 def _objectives(*, drop_at: tuple[float, float], forbidden: bool) -> dict[str, Any]:
@@ -370,8 +378,30 @@ async def _filmed(
             within_px=4,
             what=f"{where} of {what}",
         )
+    if yaw_deg == 270:
+        [lever] = [each for each in video.bodies if each.name == "hebel"]
+        [tip] = [each.position_m for each in of_run.bodies if each.name == "spitze"]
+        expect_turned_as(
+            pictures[-1],
+            lever,
+            _lever([1000 * each for each in tip]),
+            video.drawing,
+            yaw_deg=yaw_deg,
+            pitch_deg=20,
+            what=f"the last picture of {what}, turned as it is",
+        )
     keep_strip(evidence, f"{session.id}-{done.job_id}-{run}.png", pictures)
     return video
+
+
+def _lever(tip_mm: list[float]) -> Solid:
+    """The corners of the lever whose tip is there."""
+    hinge, (length, thick) = np.array(_HINGE_MM), _LEVER_MM
+    along = (np.array(tip_mm) - hinge) / length
+    axes = np.array([along, (0, 1, 0), np.cross(along, (0, 1, 0))])
+    corners = box((0, -thick / 2, -thick / 2), (length, thick / 2, thick / 2))
+    turned: Solid = corners @ axes + hinge
+    return turned
 
 
 async def test_int_039_a_video_is_its_run(worker: Any, evidence: Evidence) -> None:

@@ -109,6 +109,34 @@ async def test_int_042_a_controller_that_was_away_is_told_later(
     _is_of(await _until(breakable, again.job_id, JobStatus.COMPLETED), episode)
 
 
+async def test_int_042_what_waits_to_be_told_outlives_the_worker(breakable: Episodes) -> None:
+    """A worker that is killed while the controller is away tells it later how the job ended, once.
+
+    Killed before its report is written, it tells of a failure. The model provider is a stand-in.
+    """
+    episode = await _episode(breakable)
+    session = breakable.session(episode["session_id"])
+    job = await _gated(breakable, episode)
+    async with breakable.stack.outage("controller", "kill"):
+        await session.write("go-on", "")
+
+        async def over() -> bool:
+            return bool(calls(await session.events(), "manufacturability_check"))
+
+        await eventually(over, seconds=EPISODE_S, expected="the work done, while nobody is told")
+        async with breakable.stack.outage("worker", "kill"):
+            pass
+
+    async def told() -> Job | None:
+        found = await _job(breakable, job.job_id)
+        return found if found.status in {JobStatus.COMPLETED, JobStatus.FAILED} else None
+
+    ended: Job = await eventually(
+        told, seconds=EPISODE_S, expected="the end of a job whose worker was killed untold"
+    )
+    _is_of(ended, episode)
+
+
 async def test_int_042_a_worker_that_is_killed(breakable: Episodes) -> None:
     """The job that it was at has failed, with the reason, and one that it never had as well.
 

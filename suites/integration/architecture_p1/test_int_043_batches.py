@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -41,12 +42,16 @@ from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.planners import expect_found, planner_at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session
+from suites.integration.simulating import EMPTY_SCENE
 from suites.integration.temporal_view import describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
 
 #: At which of many short calls an interruption is asked for, as often as there are lengths of them.
 _SHORT_AT: Final = (3, 0, 2)
+
+#: Members of a batch: more than a controller lets run at once by itself.
+_MANY: Final = 12
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 
@@ -73,8 +78,8 @@ class _Member:
 def _members(count: int) -> list[_Member]:
     names = ("Ångström", "bé", "γάμμα", "дельта", "ε", "zêta", "八")
     return [
-        _Member(token=new_token(), seed=31 * n + 5, variant=f"{names[n]} {n}", name=names[n])
-        for n in range(count)
+        _Member(token=new_token(), seed=31 * n + 5, variant=f"{name} {n}", name=name)
+        for n, name in zip(range(count), itertools.cycle(names), strict=False)
     ]
 
 
@@ -150,6 +155,8 @@ async def _waits(episodes: Episodes, members: Sequence[_Member]) -> None:
         await episodes.rehearse(
             each.token,
             use("fs_write", path="assets/mine.txt", content=f"{each.name} {each.token}"),
+            use("fs_write", path="scene.xml", content=EMPTY_SCENE),
+            use("simulate", model="scene.xml", duration_s=0.1),
             episodes.waiting(),
         )
 
@@ -201,6 +208,9 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
             f"an episode's asset holds what it wrote: found {answer}"
         )
         events = await episodes.events(summary.episode_id)
+        [tracked] = [event["payload"] for event in calls(events, "seed_variant")]
+        found = (tracked["seed"], tracked["variant"])
+        expect_same((each.seed, each.variant), found, what="seed and variant of a member's run")
         executed = [
             event for event in calls(events, "tool_call") if "execute" in str(event["payload"])
         ]
@@ -222,6 +232,27 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
     assert batch.ended_at == max(end for _, end in spans), (
         f"a batch ends with its last episode: expected {max(end for _, end in spans)}, found {batch}"
     )
+
+
+async def test_int_043_who_names_no_limit_has_the_controllers(episodes: Episodes) -> None:
+    """A batch without a limit of its own has one of the controller's, which does not hang on its size.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    batches = _Batches(episodes)
+    few, many = _members(1), _members(_MANY)
+    await _waits(episodes, [*few, *many])
+    small, large = await batches.submit(few), await batches.submit(many)
+    expect_same(small.concurrency, large.concurrency, what="limits of batches that name none")
+    assert large.concurrency < _MANY, f"a batch that names no limit has none: found {large}"
+    for each in [*small.episodes, *large.episodes[: large.concurrency]]:
+        await episodes.begun(each.session_id)
+    waiting = ["queued"] * (_MANY - large.concurrency)
+    await batches.until(large.batch_id, *["running"] * large.concurrency, *waiting)
+    for each in (small, large):
+        answer = await batches.interrupt(each.batch_id)
+        assert 202 == answer.status, f"expected the interruption accepted, found {answer}"
+        await batches.ended(each.batch_id)
 
 
 async def test_int_043_what_becomes_of_one(episodes: Episodes) -> None:

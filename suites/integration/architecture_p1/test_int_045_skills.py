@@ -59,7 +59,11 @@ async def test_int_045_a_run_keeps_the_version_that_it_began_with(
     """
     first = await skills.commit({"bolting/SKILL.md": skill("bolting", "turn left twice")})
     tokens = [new_token(), new_token()]
-    again = [use("fs_read", path=BOLTING), use("execute", command=f"cat {BOLTING}")]
+    again = [
+        use("fs_read", path=BOLTING),
+        use("execute", command=f"cat {BOLTING}"),
+        use("fs_grep", pattern="turn", path="skills"),
+    ]
     await episodes.rehearse(
         tokens[0], use("fs_read", path=BOLTING), episodes.waiting(), *again, say("done")
     )
@@ -82,8 +86,8 @@ async def test_int_045_a_run_keeps_the_version_that_it_began_with(
     names = [[each.name for each in _given(run).skills] for run in (ended, late)]
     expect_same([["bolting"], ["bolting", "welding"]], names, what="skills of the two runs")
     told = [_results(run) for run in (ended, late)]
-    assert told[0].count("turn left twice") == 3, (
-        f"three reads show the version of the run: {told[0]}"
+    assert told[0].count("turn left twice") == 4, (
+        f"four reads show the version of the run: {told[0]}"
     )
     assert "turn right" not in told[0], f"a later version does not reach a run: {told[0]}"
     assert "turn right once" in told[1], f"the next run has the next version: {told[1]}"
@@ -92,6 +96,7 @@ async def test_int_045_a_run_keeps_the_version_that_it_began_with(
         (BOLTING, first, "file_api"),
         (BOLTING, first, "file_api"),
         (BOLTING, first, "code"),
+        (BOLTING, first, "file_api"),
     ]
     expect_same(expected, [_told(each) for each in found], what="reads of the first run")
     found = await _reads(episodes, late)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pytest
+import trio
 from workbench_contract.feedback import Feedback, FeedbackRequest
 
 from harness_core.doubles.http import Response
@@ -18,6 +19,9 @@ from suites.integration.patience import SOON_S, eventually
 from suites.integration.refusals import expect_refused
 
 pytestmark = [pytest.mark.covers("INT-060"), pytest.mark.integration_p1]
+
+#: What Langfuse takes for each answer, while a score is corrected.
+_SLOW_S: Final = 1.5
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 
@@ -75,6 +79,32 @@ async def test_int_060_it_is_stored_and_forwarded(episodes: Episodes, langfuse: 
     at_langfuse = await langfuse.until_scored(turn["langfuse_trace_id"], value=0.5)
     expect_same(None, at_langfuse.get("comment"), what="at Langfuse, the comment of one without")
     await _stand(episodes, first, again | {turn["id"]: (0.5, None)})
+
+
+async def test_int_060_corrected_while_it_is_on_its_way(
+    episodes: Episodes, langfuse: Langfuse, langfuse_service: str
+) -> None:
+    """What is said while the first score is being forwarded is what stands at Langfuse in the end.
+
+    The model provider and Langfuse are stand-ins.
+    """
+    episode = await _linked(episodes, "a")
+    trace = _trace(episode, "tool")
+    slow = away(episodes.stack, langfuse_service, json={}, latency_s=_SLOW_S)
+    with slow:
+        async with trio.open_nursery() as nursery:
+            # What it is answered may have the correction already.
+            first = {"score": 0.25, "comment": "at first"}
+            nursery.start_soon(_post, episodes, episode["episode_id"], trace["id"], first)
+
+            async def under_way() -> bool:
+                sent = episodes.stack.recorder(langfuse_service).matching(method="POST")
+                return any("at first" in request.text for request in sent)
+
+            await eventually(under_way, seconds=SOON_S, expected="the first score on its way")
+            nursery.start_soon(_gives, episodes, episode, trace, 0.75, "corrected")
+    await langfuse.until_scored(trace["langfuse_trace_id"], value=0.75)
+    await _stand(episodes, episode, {trace["id"]: (0.75, "corrected")})
 
 
 async def test_int_060_what_is_refused_is_nowhere(episodes: Episodes, langfuse: Langfuse) -> None:

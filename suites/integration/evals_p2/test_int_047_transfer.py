@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Final
 
@@ -11,7 +12,7 @@ from workbench_contract.metrics import Transfer
 
 from harness_core.doubles.http import Response
 from harness_core.doubles.turns import fail
-from suites.integration.batching import ended_batch
+from suites.integration.batching import ended_batch, submitted_batch
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.messages import answered
@@ -50,6 +51,28 @@ async def test_int_047_uplift_over_the_seeds_that_both_have(episodes: Episodes) 
     assert not itself.improves, f"a batch does not improve on itself: found {itself}"
 
 
+async def test_int_047_each_run_of_a_seed_that_has_ended_counts(episodes: Episodes) -> None:
+    """Of several runs of one seed all count; one that still runs is neither a success nor a failure.
+
+    The model provider is a stand-in: the gateway does the turns.
+    """
+    often = await _batch(episodes, [(1, True), (1, False), (1, True), (2, True)])
+    twice = await _batch(episodes, [(1, False), (1, False), (2, True)])
+    _is(await _transfer(episodes, often, twice), (3, 4), (1, 3))
+
+    running = [({"seed": 2}, (episodes.waiting(),)), ({"seed": 1}, ())]
+    accepted, _ = await submitted_batch(episodes, running)
+    [waits, ends] = accepted.episodes
+    await episodes.begun(waits.session_id)
+    await episodes.until(ends.episode_id, "completed")
+    found = await _transfer(episodes, accepted.batch_id, often)
+    expect_same([1], found.seeds, what="seeds of which both have an end")
+    _is(found, (1, 1), (2, 3))
+    await episodes.release(waits.session_id)
+    await episodes.until(waits.episode_id, "completed")
+    _is(await _transfer(episodes, accepted.batch_id, often), (2, 2), (3, 4))
+
+
 async def test_int_047_chance_and_nothing(episodes: Episodes) -> None:
     """One seed proves nothing, and without a common one there is no uplift; unknown batches are refused.
 
@@ -69,12 +92,13 @@ async def test_int_047_chance_and_nothing(episodes: Episodes) -> None:
         expect_refused(await _ask(episodes, *pair), 404, says=_UNKNOWN)
 
 
-async def _batch(episodes: Episodes, seeds: dict[int, bool]) -> str:
+async def _batch(episodes: Episodes, runs: Mapping[int, bool] | Sequence[tuple[int, bool]]) -> str:
     """A batch whose episodes complete or fail, by their seeds."""
-    members = [({"seed": seed}, () if done else (fail(400),)) for seed, done in seeds.items()]
+    pairs = list(runs.items()) if isinstance(runs, Mapping) else list(runs)
+    members = [({"seed": seed}, () if done else (fail(400),)) for seed, done in pairs]
     batch_id, ended, _ = await ended_batch(episodes, members)
-    statuses = {each["seed"]: each["status"] == "completed" for each in ended}
-    expect_same(seeds, statuses, what="how the episodes of the batch ended")
+    statuses = [(each["seed"], each["status"] == "completed") for each in ended]
+    expect_same(pairs, statuses, what="how the episodes of the batch ended")
     return batch_id
 
 

@@ -16,7 +16,7 @@ from harness_core.doubles.turns import fail, use
 from suites.integration.batching import ended_batch, submitted_batch
 from suites.integration.bundles import TODO, Bundle, milled, sound
 from suites.integration.comparing import expect_same, utc
-from suites.integration.episodes import Episodes
+from suites.integration.episodes import FINAL, Episodes, new_token
 from suites.integration.flows import block_of
 from suites.integration.messages import answered
 from suites.integration.patience import SOON_S, eventually
@@ -107,9 +107,28 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
             MetricName.SECONDS_PER_EPISODE: (_seconds(rest[0]), 1),
         },
     )
+    await _are_of_all(episodes)
     expect_refused(
         await episodes.controller.get("/metrics/evaluations", params={"batch_id": _UNKNOWN}), 404
     )
+
+
+async def _are_of_all(episodes: Episodes) -> None:
+    """Without a batch metrics are of every episode that has ended, in a batch or not."""
+    await episodes.run(new_token(), use("execute", command="true"))
+    totals = {}
+    for status in FINAL:
+        answer = await episodes.controller.get("/episodes", params={"status": status, "limit": 1})
+        assert 200 == answer.status, f"expected the {status} episodes, found {answer}"
+        totals[status] = answer.json()["total"]
+    answer = await episodes.controller.get("/metrics/evaluations")
+    assert 200 == answer.status, f"expected the metrics of all, found {answer}"
+    found = answered(answer, Metrics)
+    expect_same(sum(totals.values()), found.episodes, what="episodes that metrics of all are of")
+    rate = next(each for each in found.metrics if each.name is MetricName.SUCCESS_RATE)
+    share = totals["completed"] / sum(totals.values())
+    assert rate.value is not None, f"expected the success rate of all, found {rate}"
+    assert math.isclose(share, rate.value), f"expected {share} of all completed, found {rate}"
 
 
 async def test_int_049_nothing_is_made_of_nothing(episodes: Episodes) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime
 from typing import Any, Final
 
 import pytest
@@ -11,11 +13,14 @@ from workbench_contract.episodes import JournalLine
 from workbench_contract.journal import JournalEntry
 
 from harness_core.doubles.http import Response
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
 from suites.integration.comparing import consecutive, expect_same
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.messages import answered, sent
+from suites.integration.patience import EPISODE_S, eventually, patience_with_a_stack
 from suites.integration.refusals import expect_refused
+from suites.integration.temporal_view import describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-051"), pytest.mark.integration_p2]
 
@@ -61,6 +66,48 @@ async def test_int_051_an_agent_keeps_a_journal(episodes: Episodes) -> None:
             (o["source"], o["seq"]) for line in episode["journal"] for o in line["observations"]
         }
         assert named <= known, f"expected entries to rest on events, found {named - known} of none"
+
+
+async def test_int_051_an_entry_that_is_tried_twice_is_one(breakable: Episodes) -> None:
+    """An agent's entry whose first attempt is still under way when the second begins is one line.
+
+    The worker, from which its events are pulled first, is paused meanwhile. The model provider is a stand-in.
+    """
+    token, stack = new_token(), breakable.stack
+    await breakable.rehearse(token, use("write_journal", **_entry(token, ("controller", 1))))
+    gateway = stack.gateway.client
+
+    async def begun() -> datetime | None:
+        """When the attempt began that is under way."""
+        seen = await describe_workflow(stack, accepted["workflow_id"])
+        assert seen is not None, f"Temporal has no workflow of {accepted}"
+        return max(seen.begun, default=None)
+
+    async def after(before: datetime | None, what: str) -> datetime:
+        async def there() -> datetime | None:
+            found = await begun()
+            return found if found and (before is None or found > before) else None
+
+        seconds = patience_with_a_stack(EPISODE_S)
+        found: datetime = await eventually(there, seconds=seconds, expected=what)
+        return found
+
+    async with AsyncExitStack() as held:
+        hold = Fault(kind="hold", times=1, contains=token)
+        number = await held.enter_async_context(gateway.fault(hold))
+        accepted = await breakable.submit(token)
+
+        async def asked() -> bool:
+            return await gateway.fault_met(number) > 0
+
+        await eventually(asked, seconds=EPISODE_S, expected="the model asked for its entry")
+        turn = await begun()
+        async with stack.outage("worker", "pause"):
+            await held.aclose()
+            first = await after(turn, "the first attempt at the entry")
+            await after(first, "the second attempt at the entry, beside the first")
+    episode = await breakable.until(accepted["episode_id"], "completed")
+    _is_journal(episode, [_entry(token, ("controller", 1))])
 
 
 async def test_int_051_what_rests_on_nothing_is_refused(episodes: Episodes) -> None:

@@ -44,6 +44,9 @@ LOOKING = {
 }
 PASSWORDS = "root:"
 
+#: A PNG of one pixel, in base64.
+PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 #: Reads of a link that changes; each may meet it at any moment.
 SWAPS = 120
 
@@ -243,6 +246,7 @@ async def test_int_003_a_link_that_changes_leads_nowhere(worker):
             tells = answer.status not in OUTSIDE and not program and PASSWORDS in answer.text
             followed = tells or other.secret in answer.text or is_accepted(answer)
             assert not followed, f"{operation} follows a link out by {link!r}: {answer}"
+    await no_picture_is_seen(session, other.session)
     answer = await session.post("/fs/edit", path="theirs", old=other.secret, new="changed")
     assert answer.status in OUTSIDE, f"/fs/edit follows a link out by 'theirs': {answer}"
     # A worker that fails this test must harm nothing but a session of it.
@@ -289,6 +293,17 @@ async def test_int_003_a_link_that_changes_leads_nowhere(worker):
     # Who follows no link at all need not follow one that stays inside.
     if (await session.read("stays/passwd")).status == 200:
         assert {200} < seen, f"expected the link to lead in and out, found reads with {seen} alone"
+
+
+async def no_picture_is_seen(session: Session, other: Session) -> None:
+    """A link to a picture of another session is not followed by who looks at pictures."""
+    await other.execute(f"echo {PICTURE} | base64 -d > picture.png")
+    await session.execute(f"ln -s ../../{other.id}/workspace/picture.png theirs.png")
+    own = await other.post("/fs/view", path="picture.png")
+    answer = await session.post("/fs/view", path="theirs.png")
+    # A product that shows no pictures shows none of others.
+    if own.status == 200:
+        assert answer.status in OUTSIDE, f"/fs/view follows a link out by 'theirs.png': {answer}"
 
 
 def is_accepted(answer: Response) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -205,7 +206,8 @@ class EpisodeActivities:
         """What is said of an entry: its number, or why it is not taken."""
         try:
             await pull_and_store(self.pool, self.worker, run.session_id)
-            ordinal = await entries.take(self.pool, run.episode_id, job_id, entry)
+            named = str(uuid.uuid4()) if faults.on("journal-attempts-apart") else job_id
+            ordinal = await entries.take(self.pool, run.episode_id, named, entry)
         except (httpx.HTTPError, GapError, BytesDiffer) as error:
             reason = f"cannot take the entry: events are still to come ({describe(error)})"
             raise ApplicationError(reason) from error

@@ -34,6 +34,8 @@ class BatchActivities:
             return None
         names = ("episode_id", "session_id", "trace_id", "role", "purpose", "task", "seed", "variant", "handover_id")  # fmt: skip
         found = {name: row[name] for name in names}
+        if faults.on("batch-seeds-lost"):
+            found |= {"seed": 0, "variant": "default"}
         if faults.on("batch-purpose-lost"):
             found["purpose"] = Purpose.ENGINEERING
         return Run(**found, limits=member.batch.limits)

@@ -38,6 +38,8 @@ async def submit_batch(parts: Parts, request: BatchRequest) -> tuple[BatchAccept
     batch_id = str(uuid.uuid4())
     workflow_id = f"batch-{batch_id}"
     concurrency = request.concurrency or settings.batch_concurrency
+    if request.concurrency is None and faults.on("batch-limit-of-its-size"):
+        concurrency = len(request.episodes)
     runs = [run_of(each, settings) for each in request.episodes]
     async with parts.pool.acquire() as connection, connection.transaction():
         await connection.execute(

@@ -110,6 +110,8 @@ async def _forward(pool: asyncpg.Pool, client: LangfuseClient, trace_id: str) ->
             comment=row["feedback_comment"],
             at=row["feedback_at"],
         )
+        if faults.on("feedback-correction-untold"):
+            await pool.execute("UPDATE traces SET feedback_forwarded = true WHERE id = $1", trace_id)
         await pool.execute(
             "UPDATE traces SET feedback_forwarded = true WHERE id = $1 AND feedback_score = $2"
             " AND feedback_comment IS NOT DISTINCT FROM $3",

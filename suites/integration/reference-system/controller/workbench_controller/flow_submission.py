@@ -17,6 +17,7 @@ from workbench_controller.database import AWAY
 from workbench_controller.flows import begin_flow, take
 from workbench_controller.parts import Parts, Refused
 from workbench_controller.run import Bounds, FlowRun
+from workbench_controller.settings import Settings
 from workbench_controller.submission import limits_of
 from workbench_controller.temporal import TemporalAway
 from workbench_foundation import faults, log
@@ -57,11 +58,7 @@ async def submit_flow(
         seed=request.seed,
         variant=request.variant,
         given_id=given_id,
-        bounds=Bounds(
-            rejections=settings.flows.rejections,
-            confirmed_refusals=settings.flows.confirmed_refusals,
-            rejected_refusals=settings.flows.rejected_refusals,
-        ),
+        bounds=_bounds(settings),
         episode_s=settings.temporal.run_s,
         limits=limits_of(settings),
     )
@@ -79,6 +76,16 @@ async def submit_flow(
         flow_id=flow_id, workflow_id=workflow_id, purpose=purpose, status=status
     )
     return accepted, problem
+
+
+def _bounds(settings: Settings) -> Bounds:
+    flows = settings.flows
+    confirmed, rejected = flows.confirmed_refusals, flows.rejected_refusals
+    if faults.on("refusal-bounds-swapped"):
+        confirmed, rejected = rejected, confirmed
+    return Bounds(
+        rejections=flows.rejections, confirmed_refusals=confirmed, rejected_refusals=rejected
+    )
 
 
 async def _benchmark(connection: asyncpg.Connection, benchmark_id: str) -> str:

@@ -120,8 +120,8 @@ class FlowWorkflow:
             assert end.handover_id is not None
             handed = f"the {turn.role} has handed over"
             if turn.role is AgentRole.PLANNER:
-                plan = end.handover_id
-                turn = _Next(AgentRole.CODER, Cause.HANDED_OVER, handed, plan)
+                plan = plan if plan and faults.on("plan-of-first-round") else end.handover_id
+                turn = _Next(AgentRole.CODER, Cause.HANDED_OVER, handed, end.handover_id)
             elif turn.role is AgentRole.CODER:
                 design = end.handover_id
                 if end.refuses_plan:
@@ -160,7 +160,8 @@ class FlowWorkflow:
         if faults.on("refusal-goes-to-coder"):
             role = AgentRole.CODER
         if role is AgentRole.PLANNER:
-            return _Next(role, cause, reason, self._flow.given_id, resumed=plan, context=context)
+            given = None if faults.on("benchmark-lost-at-second-plan") else self._flow.given_id
+            return _Next(role, cause, reason, given, resumed=plan, context=context)
         return _Next(role, cause, reason, plan, resumed=design, context=context)
 
     def _waved_through(self) -> bool:

@@ -38,6 +38,8 @@ async def metrics_of(pool: asyncpg.Pool, batch_id: str | None) -> Metrics:
         wanted = "($2::text IS NULL OR batch_id = $2) AND status = ANY($1)"
         if faults.on("metrics-of-all"):
             wanted = "($2::text IS NULL OR true) AND status = ANY($1)"
+        if faults.on("metrics-without-batches"):
+            wanted = "batch_id IS NOT DISTINCT FROM $2::text AND status = ANY($1)"
         episodes = await connection.fetch(
             f"SELECT * FROM episodes WHERE {wanted}", _ENDS, batch_id
         )
@@ -93,11 +95,13 @@ async def transfer_of(pool: asyncpg.Pool, batch_id: str, baseline_id: str) -> Tr
             await _known(connection, each)
             rows = await connection.fetch(
                 "SELECT seed, status FROM episodes WHERE batch_id = $1 AND status = ANY($2)",
-                *(each, _ENDS),
+                *(each, list(EpisodeStatus) if faults.on("transfer-counts-running") else _ENDS),
             )
             by_seed: dict[int, list[bool]] = {}
             for row in rows:
                 done = row["status"] == EpisodeStatus.COMPLETED.value
+                if faults.on("transfer-one-run-a-seed"):
+                    by_seed.pop(row["seed"], None)
                 by_seed.setdefault(row["seed"], []).append(done)
             sides.append(by_seed)
     both = set(sides[0]) & set(sides[1])

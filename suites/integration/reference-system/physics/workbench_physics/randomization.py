@@ -26,9 +26,15 @@ def start_of(moved: MovedObject, *, variant: str, seed: int) -> tuple[float, flo
     static, runtime = _of_variant(variant), np.random.default_rng(seed)
     if faults.on("variant-of-each-run"):
         static = np.random.default_rng(seed + 1)
+    of_variant = static.uniform(-1.0, 1.0, size=4)[:3]
+    of_run = runtime.uniform(-1.0, 1.0, size=3)
+    if faults.on("variants-on-a-diagonal"):
+        of_variant[:] = of_variant[0]
+    if faults.on("jitter-on-a-diagonal"):
+        of_run[:] = of_run[0]
     centre = np.array(moved.start_mm, dtype=float)
-    centre += static.uniform(-1.0, 1.0, size=4)[:3] * moved.static_randomization.start_mm
-    centre += runtime.uniform(-1.0, 1.0, size=3) * moved.runtime_jitter.start_mm
+    centre += of_variant * moved.static_randomization.start_mm
+    centre += of_run * moved.runtime_jitter.start_mm
     if faults.on("jitter-one-sided"):
         centre = np.maximum(centre, moved.start_mm)
     x, y, z = (float(value) for value in centre)

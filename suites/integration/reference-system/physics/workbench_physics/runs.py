@@ -355,7 +355,7 @@ def _extent(scene: Scene, states: Floats) -> tuple[Floats, Floats]:
     # Time is before the positions in a state.
     centre, turn = states[:, 1 + at : 4 + at], states[:, 4 + at : 8 + at]
     if kind == mujoco.mjtGeom.mjGEOM_SPHERE:
-        half = np.full_like(centre, size[0])
+        half = np.full_like(centre, 0 if faults.on("ball-leaves-by-centre") else size[0])
     else:
         axes = np.abs(_rotations(turn))
         if faults.on("bounds-of-unturned-object"):

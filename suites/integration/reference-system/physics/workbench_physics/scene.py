@@ -233,6 +233,8 @@ def _put_object(spec: Any, moved: MovedObject, scale: float) -> None:
         name=moved.label, pos=[value * _M_PER_MM for value in moved.start_mm]
     )
     body.add_freejoint(name=_OBJECT)
+    if faults.on("scale-of-balls-alone") and not isinstance(moved, MovedSphere):
+        scale = 1.0
     factor = scale * _M_PER_MM
     if isinstance(moved, MovedSphere):
         kind, size = mujoco.mjtGeom.mjGEOM_SPHERE, [moved.size.radius_mm, 0, 0]
@@ -245,18 +247,29 @@ def _put_object(spec: Any, moved: MovedObject, scale: float) -> None:
     if faults.on("zones-by-centre"):
         body.add_geom(name=_CENTRE, type=mujoco.mjtGeom.mjGEOM_SPHERE, size=[1e-6, 0, 0], contype=0,
                       conaffinity=0, mass=0)  # fmt: skip
+    if faults.on("cylinder-in-its-box") and kind == mujoco.mjtGeom.mjGEOM_CYLINDER:
+        body.add_geom(name=_CENTRE, type=mujoco.mjtGeom.mjGEOM_BOX, contype=0, conaffinity=0, mass=0,
+                      size=[value * factor for value in (size[0], size[0], size[1])])  # fmt: skip
     body.add_geom(
         name=_OBJECT, type=kind, size=[value * factor for value in size], density=_DENSITY_KG_M3
     )
 
 
+def _judged_geom(objectives: Objectives) -> str:
+    """What of the moved object is held against zones."""
+    boxed = faults.on("cylinder-in-its-box") and objectives.moved_object.shape == "cylinder"
+    return _CENTRE if boxed or faults.on("zones-by-centre") else _OBJECT
+
+
 def _put_zones(spec: Any, objectives: Objectives) -> None:
-    _put_zone(spec, "goal", objectives.goal_zone, (0.1, 0.8, 0.1, 0.3))
+    _put_zone(spec, "goal", objectives.goal_zone, (0.1, 0.8, 0.1, 0.3), objectives)
     for index, zone in enumerate(objectives.forbid_zones):
-        _put_zone(spec, f"forbid/{index}", zone, (0.8, 0.1, 0.1, 0.3))
+        _put_zone(spec, f"forbid/{index}", zone, (0.8, 0.1, 0.1, 0.3), objectives)
 
 
-def _put_zone(spec: Any, name: str, zone: Box, colour: tuple[float, ...]) -> None:
+def _put_zone(
+    spec: Any, name: str, zone: Box, colour: tuple[float, ...], objectives: Objectives
+) -> None:
     low, high = np.array(zone.min_mm) * _M_PER_MM, np.array(zone.max_mm) * _M_PER_MM
     spec.worldbody.add_geom(
         name=f"{_OURS}{name}",
@@ -273,7 +286,7 @@ def _put_zone(spec: Any, name: str, zone: Box, colour: tuple[float, ...]) -> Non
         name=f"{_OURS}{name}",
         type=mujoco.mjtSensor.mjSENS_GEOMDIST,
         objtype=mujoco.mjtObj.mjOBJ_GEOM,
-        objname=_CENTRE if faults.on("zones-by-centre") else _OBJECT,
+        objname=_judged_geom(objectives),
         reftype=mujoco.mjtObj.mjOBJ_GEOM,
         refname=f"{_OURS}{name}",
         cutoff=_FAR_M,

@@ -104,6 +104,8 @@ def _each(
     if not at_once or threads < 2:
         yield from map(ran, seeds)
         return
+    if faults.on("runs-of-last-seed"):
+        seeds = [seeds[-1]] * len(seeds)
     with ThreadPoolExecutor(threads) as pool:
         try:
             yield from pool.map(ran, seeds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,8 @@ class Callbacks:
         self._http = httpx.AsyncClient(
             base_url=url, headers={HEADER: key}, timeout=timeout_s, trust_env=False
         )
+        if faults.on("callbacks-of-this-life"):
+            shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
 
     async def aclose(self) -> None:

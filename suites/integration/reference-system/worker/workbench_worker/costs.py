@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from workbench_foundation.errors import ConfigError
 from workbench_making import configuration
 from workbench_making.configuration import Configuration
 from workbench_making.costing import Costing, validate_costing_and_price
-from workbench_making.totals import Caps, Totals
+from workbench_making.totals import Caps, CataloguePart, Totals
 from workbench_worker.prices import Looked
 
 
@@ -78,7 +78,27 @@ def shop() -> Configuration:
     found, findings = configuration.read(data)
     if found is None:
         raise ConfigError(configuration.FILE, found=str(findings[0]), expected="a sound file")
-    return found
+    return _with_other_limits(found)
+
+
+def _with_other_limits(found: Configuration) -> Configuration:
+    """Only for the planted faults `limits-as-shipped` and `missing-limits-as-shipped`."""
+    every, missing = faults.on("limits-as-shipped"), faults.on("missing-limits-as-shipped")
+    known, _ = configuration.read(configuration.shipped()) if every or missing else (None, [])
+    if known is None:
+        return found
+    methods = {}
+    for method in configuration.Method:
+        own, shipped = getattr(found.methods, method), getattr(known.methods, method)
+        if own is not None and (every or own.limits is None):
+            methods[method.value] = own.model_copy(update={"limits": shipped.limits})
+    return found.model_copy(update={"methods": found.methods.model_copy(update=methods)})
+
+
+def _for_nothing(looked: Looked, part_id: str) -> CataloguePart:
+    """Only for the planted fault `unknown-part-is-free`."""
+    nothing = CataloguePart(part_id=part_id, unit_cost_usd=Decimal(0), weight_g=Decimal(0))
+    return looked.part(part_id) or nothing
 
 
 def computed(
@@ -98,7 +118,10 @@ def computed(
         estimate = _first.setdefault(session_id, estimate)
     if faults.on("material-any"):
         estimate = _of_known_materials(estimate)
-    found = validate_costing_and_price(estimate, shop(), looked.part, benchmark=caps)
+    lookup = looked.part
+    if faults.on("unknown-part-is-free"):
+        lookup = partial(_for_nothing, looked)
+    found = validate_costing_and_price(estimate, shop(), lookup, benchmark=caps)
     if faults.on("typed-numbers-trusted"):
         found = _trusting(found)
     if faults.on("own-weight-target-unjudged"):

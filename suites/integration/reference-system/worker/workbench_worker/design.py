@@ -21,6 +21,7 @@ from workbench_making.findings import finding, one_of
 from workbench_making.judgement import Limits, MadePart, validate_and_price
 from workbench_making.manufacturability import Asked
 from workbench_making.totals import Bought, Totals
+from workbench_worker import planted
 from workbench_worker.costs import caps_of, shop
 from workbench_worker.prices import Looked
 
@@ -64,7 +65,7 @@ def judge(
     judgement = validate_and_price(
         made,
         [Bought(part_id=row.part_id, quantity_n=row.quantity) for row in plan.cots_parts],
-        Connections.model_validate_json(connections),
+        planted.connected(Connections.model_validate_json(connections)),
         shop(),
         looked.part,
         limits=Limits(caps=caps_of(goal.constraints), build_zone=zone),

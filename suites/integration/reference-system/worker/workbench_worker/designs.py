@@ -19,6 +19,7 @@ from workbench_contract.design import CONNECTIONS
 from workbench_contract.handover import GEOMETRY
 from workbench_contract.joints import DesignJoint, ExportedMotor, ExportedPart
 from workbench_contract.objectives import Control, Objectives
+from workbench_foundation import faults
 from workbench_making import drives
 from workbench_physics import assembly, kinematics
 from workbench_physics.errors import SceneError
@@ -310,4 +311,5 @@ async def _motors(
 
 
 def _is_position(control: Any) -> bool:
-    return control is not None and control.mode in ("waypoint", "hold", "oscillate")
+    told = ("waypoint", "hold") if faults.on("oscillate-unplaced") else ("waypoint", "hold", "oscillate")
+    return control is not None and control.mode in told

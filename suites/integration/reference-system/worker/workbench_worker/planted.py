@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
 
 from workbench_contract.benchmark import ValidationFinding
+from workbench_contract.connections import Connections
 from workbench_contract.estimate import Estimate, PrintedPart
 from workbench_contract.findings import Finding, Stage
-from workbench_contract.objectives import Objectives, RuntimeJitter
+from workbench_contract.objectives import MovedObject, Objectives, RuntimeJitter
 from workbench_contract.review import ProofKind
 from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
@@ -24,6 +27,7 @@ from workbench_planning import package, plan_md, review_md, todo_md
 from workbench_planning.handover import Verdict
 from workbench_planning.text import finding
 from workbench_planning.todo_md import Issued
+from workbench_planning.variants import Placement
 
 _Files = Mapping[str, bytes]
 
@@ -43,6 +47,7 @@ _OVERLOOKED: dict[str, Callable[[Finding], bool]] = {
     "plan-prices-unjudged": lambda each: each.file == plan_md.FILE and "unit_cost_usd" in each.found,
     "comments-unneeded": lambda each: "at least one comment" in each.expected,
     "refusal-unproven": lambda each: each.where.startswith("proof"),
+    "nested-key-twice": lambda each: "each key once" in each.expected and "." in each.where,
     "nested-keys-unjudged": lambda each: each.expected == "no such key" and "[" in each.where,
     "weight-target-unjudged": lambda each: "planner_target_max_weight_g" in each.where,
 }
@@ -145,6 +150,7 @@ def overlooked_in_design(findings: list[Finding], names: Sequence[str]) -> list[
         and not each.where.startswith("pairs[0]"),
         "zone-of-lower-sides": lambda each: "build zone" in each.expected and ".max_mm." in each.where,
         "zone-unjudged": lambda each: "build zone" in each.expected,
+        "fits-along-x-alone": lambda each: re.search("side along [yz]", each.expected) is not None,
         "design-cost-unjudged": lambda each: each.where == "totals.unit_cost_usd",
         "design-weight-unjudged": lambda each: each.where == "totals.weight_g",
         "fastener-count-unjudged": lambda each: "at least 2" in each.expected,
@@ -241,6 +247,23 @@ def validated(
     return {"objectives": json.dumps(value), "samples": samples, "seed": seed}
 
 
+def sampled(moved: MovedObject, found: list[Placement]) -> list[Placement]:
+    """The samples in place of those that were drawn."""
+    if not faults.on("samples-on-a-diagonal"):
+        return found
+    reach = [
+        static + jitter
+        for static, jitter in zip(
+            moved.static_randomization.start_mm, moved.runtime_jitter.start_mm, strict=True
+        )
+    ]
+    shares = [random.Random(number).uniform(-1, 1) for number, _ in enumerate(found)]
+    return [
+        replace(each, start_mm=tuple(at + share * most for at, most in zip(moved.start_mm, reach, strict=True)))
+        for share, each in zip(shares, found, strict=True)
+    ]
+
+
 def overlooked_in_environment(
     session_id: str, findings: list[ValidationFinding]
 ) -> list[ValidationFinding]:
@@ -270,6 +293,18 @@ def lint_failure_unrecorded(session_id: str) -> bool:
     again = session_id in _untidy
     _untidy.add(session_id)
     return faults.on("lint-failure-without-event") or (faults.on("lint-failure-once") and again)
+
+
+def connected(connections: Connections) -> Connections:
+    """What is judged in place of what holds parts together."""
+    if not faults.on("fastener-first-hole-passed"):
+        return connections
+    data = connections.model_dump(mode="json")
+    for fastener in (each for pair in data["pairs"] for each in pair["fasteners"]):
+        if sum(hole["holds"] for hole in fastener["holes"]) == 1:
+            for number, hole in enumerate(fastener["holes"]):
+                hole["holds"] = number == 1
+    return Connections.model_validate(data)
 
 
 def checked(model: str, found: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,8 @@ async def shown(session: Session, job_id: str, *, via: ReadVia) -> AsyncIterator
     place = session.home / SHOWN / secrets.token_hex(8)
 
     def told(path: str, observed: Observed) -> None:
-        if not faults.on("skills-code-reads-untold"):
+        searched = via is ReadVia.FILE_API and faults.on("skills-searches-untold")
+        if not (searched or faults.on("skills-code-reads-untold")):
             _record(session, path, via=via, observed=observed, job_id=job_id)
 
     def begin(source: Path) -> Notices:

@@ -21,6 +21,7 @@ from workbench_making.starts import Met, object_at, without_room
 from workbench_planning import variants
 from workbench_planning.boxes import exact
 from workbench_planning.variants import Placement
+from workbench_worker import planted
 from workbench_worker.survey import environment_in
 
 #: Configurations that one finding shows.
@@ -53,7 +54,9 @@ def validate_environment(
     placements = {
         ConfigurationKind.GIVEN: [variants.given(goal.moved_object)],
         ConfigurationKind.CORNER: corners,
-        ConfigurationKind.SAMPLE: variants.samples(goal.moved_object, samples, seed=seed),
+        ConfigurationKind.SAMPLE: planted.sampled(
+            goal.moved_object, variants.samples(goal.moved_object, samples, seed=seed)
+        ),
     }
     findings += _starts(goal, solids, placements, file=file)
     return {
