@@ -13,6 +13,7 @@ from workbench_contract.jobs import (
     Callback,
     CallbackTaken,
     Job,
+    JobList,
     JobRequest,
     JobStatus,
     Operation,
@@ -83,6 +84,24 @@ async def test_int_042_work_completes_by_report(episodes: Episodes) -> None:
     other = await _until(episodes, held.job_id, JobStatus.COMPLETED)
     for job, episode in ((done, first), (failed, first), (other, second)):
         _is_of(job, episode)
+    await _are_listed(episodes, first, [lost.job_id, quick.job_id])
+    await _are_listed(episodes, second, [held.job_id])
+
+
+async def _are_listed(
+    episodes: Episodes, episode: Mapping[str, Any], latest_first: list[str]
+) -> None:
+    """An episode's own jobs, latest first, whole and page by page."""
+    path = f"/episodes/{episode['episode_id']}/jobs"
+    pages = [{}, *({"limit": 1, "offset": at} for at in range(len(latest_first) + 1))]
+    for page in pages:
+        answer = await episodes.controller.get(path, params=page)
+        assert 200 == answer.status, f"expected the jobs of an episode, found {answer}"
+        found = answered(answer, JobList)
+        first = page.get("offset", 0)
+        wanted = latest_first[first : first + page.get("limit", len(latest_first))]
+        expect_same(wanted, [each.job_id for each in found.jobs], what=f"jobs listed by {page}")
+        expect_same(len(latest_first), found.total, what=f"jobs in all, listed by {page}")
 
 
 @pytest.mark.parametrize(("service", "how"), [("controller", "kill"), ("postgres", "stop")])

@@ -9,7 +9,7 @@ import pytest
 import trio
 from workbench_contract.feedback import Feedback, FeedbackRequest
 
-from harness_core.doubles.http import Response
+from harness_core.doubles.http import Answer, Recorded, Response, Rule
 from harness_core.doubles.turns import use
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, new_token
@@ -131,6 +131,43 @@ async def test_int_060_what_is_refused_is_nowhere(episodes: Episodes, langfuse: 
         await _stand(episodes, each, {})
     scores = langfuse.scores(*_links(mine, others))
     assert [] == scores, f"what is refused is not forwarded: found {scores}"
+
+
+async def test_int_060_a_score_that_is_refused_blocks_none_behind_it(
+    breakable: Episodes, langfuse_service: str
+) -> None:
+    """Langfuse refuses one score for as long as it likes: what is said of others arrives, when it is back.
+
+    The model provider and Langfuse are stand-ins.
+    """
+    stack = breakable.stack
+    recorder = stack.recorder(langfuse_service)
+    langfuse = Langfuse(recorder)
+    word = f"refused-{new_token()}"
+    first, second = await _linked(breakable, "a"), await _linked(breakable, "b")
+    one, other = _trace(first, "tool"), _trace(second, "tool")
+
+    def answer(request: Recorded) -> Answer:
+        return Answer(status=400) if word.encode() in request.body else Answer(json={})
+
+    with away(stack, langfuse_service):
+        for episode, trace, score, comment in (
+            (first, one, 0.125, word),
+            (second, other, 0.875, "behind it"),
+        ):
+            body = {"score": score, "comment": comment}
+            await _post(breakable, episode["episode_id"], trace["id"], body)
+        refusing = Rule(method="POST", answer=answer)
+        recorder.add_rule(refusing)
+    try:
+        async with stack.outage("controller", "kill"):
+            pass
+        await langfuse.until_scored(other["langfuse_trace_id"], value=0.875)
+        scores = langfuse.scores(one["langfuse_trace_id"])
+        assert [] == scores, f"a score that Langfuse refuses is none that it has: found {scores}"
+    finally:
+        recorder.remove_rule(refusing)
+    await langfuse.until_scored(one["langfuse_trace_id"], value=0.125)
 
 
 async def test_int_060_langfuse_away(breakable: Episodes, langfuse_service: str) -> None:

@@ -108,7 +108,7 @@ async def test_int_052_it_is_computed_from_what_is_stored(
 ) -> None:
     """With the repository and the worker gone and the controller killed, the delta is what it was.
 
-    A run that is under way does not count before its end. The model provider is a stand-in.
+    A run that is under way does not count before its end, and one that was interrupted not at all. The model provider is a stand-in.
     """
     before = await _runs(breakable, skills, "one", [[_FAILS], [_READ]])
     after = await _runs(breakable, skills, "two", [[_READ], [_READ], [_READ]])
@@ -128,6 +128,14 @@ async def test_int_052_it_is_computed_from_what_is_stored(
         )
     await breakable.release(accepted["session_id"])
     await breakable.until(accepted["episode_id"], "failed")
+    _is(await _delta(breakable, before, after, skill="bolting"), (1, 1), (3, 4))
+    token = new_token()
+    await breakable.rehearse(token, _READ, breakable.waiting())
+    accepted = await breakable.submit(token)
+    await breakable.begun(accepted["session_id"])
+    answer = await breakable.interrupt(accepted["episode_id"])
+    assert 202 == answer.status, f"expected the interruption accepted, found {answer}"
+    await breakable.until(accepted["episode_id"], "interrupted")
     _is(await _delta(breakable, before, after, skill="bolting"), (1, 1), (3, 4))
 
 

@@ -64,6 +64,12 @@ async def _rate(
         f"SELECT status FROM episodes e WHERE {of} AND status = ANY($2) AND ($3::text IS NULL"
         " OR EXISTS (SELECT 1 FROM events r WHERE r.session_id = e.session_id AND r.kind = $4"
         " AND r.payload ->> 'skill' = $3 AND r.payload ->> 'commit' = e.skills ->> 'commit'))",
-        *(commit, _ENDS, skill, EventKind.SKILL_READ.value),
+        *(commit, _ends(), skill, EventKind.SKILL_READ.value),
     )
     return rate_of([row["status"] == _DONE for row in rows])
+
+
+def _ends() -> list[str]:
+    if faults.on("effectiveness-counts-interrupted"):
+        return [status.value for status in EpisodeStatus if status.final]
+    return _ENDS

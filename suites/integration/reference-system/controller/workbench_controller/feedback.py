@@ -87,7 +87,7 @@ async def forward_waiting(pool: asyncpg.Pool, client: LangfuseClient) -> None:
         try:
             await _forward(pool, client, row["id"])
         except LangfuseTroubled as troubled:
-            if not troubled.refused:
+            if not troubled.refused or faults.on("feedback-held-up"):
                 raise
             # What is behind it may be taken.
             refused = troubled
