@@ -93,7 +93,10 @@ async def _limits(session: Session, names: list[str]) -> list[float]:
     told, model = await exported(session, objectives=OBJECTIVES)
     found = []
     for name in names:
-        low, high = model.model.actuator(name).forcerange
+        actuator = model.model.actuator(name)
+        moved = model.model.joint(int(actuator.trnid[0])).name
+        expect_same(name, moved, what=f"the joint that the motor {name} moves")
+        low, high = actuator.forcerange
         assert low == -high, f"expected {name} to push as hard either way, found {low} and {high}"
         [row] = [each for each in told.motors if each.joint == name]
         expect_same(float(high), row.most, what=f"the limit that is told of {name}")
@@ -164,7 +167,7 @@ async def test_int_022_a_motor_has_the_torque_of_its_part(episodes: Episodes) ->
             assert near, f"expected {name} to exert {limit} N·m or N at most, found {most}"
         expect_same("motor_overload", run["outcome"], what="how a run ends whose motors only push")
         exchanged = drives(
-            number, {"flap": strong["part_id"], "wing": weak["part_id"]}, pinions=_PINION
+            number, {"wing": weak["part_id"], "flap": strong["part_id"]}, pinions=_PINION
         )
         await coder.session.write(CONNECTIONS, json.dumps(exchanged))
         expect_refused(await export(coder.session), 409, 422, says="connections")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import posixpath
 import re
 import xml.etree.ElementTree as ET
@@ -20,8 +21,16 @@ from workbench_contract.simulation import SimulateRequest
 from harness_core.base.evidence import Evidence
 from harness_core.base.slowness import patience
 from harness_core.doubles.turns import use
-from suites.integration.assemblies import Moved, expect_near
+from suites.integration.assemblies import (
+    CONNECTIONS,
+    Moved,
+    driven_plan,
+    driven_script,
+    drives,
+    expect_near,
+)
 from suites.integration.bundles import Bundle, milled, sound
+from suites.integration.cataloguing import Catalogue
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.flows import block_of
@@ -314,23 +323,62 @@ async def test_int_040_all_of_it_is_of_one_building(episodes: Episodes) -> None:
         assert verdict.passed, f"expected the design to pass, found {verdict.findings}"
         answer = await coder.session.client.post("/benchmark/submit", {}, seconds=patience(_MADE_S))
         assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
-    design = answer.json()["handover_id"]
+    content = await _handed_files(episodes, answer.json()["handover_id"])
+    moved = Moved(_model_of(content))
+    low, high = moved.extent_mm("block-407")
+    expect_near(40.0, high[0] - low[0], 0.01, what="the length of the block in the MJCF, in mm")
+    pictures = Pictures.model_validate_json(content[FINAL_PICTURES])
+    solids = {"block-407": box((low[0], -15, 0), (high[0], 15, 10))}
+    expect_pictures(content, pictures, solids, what="the block of the MJCF", symmetric=True)
+
+
+async def _handed_files(episodes: Episodes, design: str) -> dict[str, bytes]:
+    """What was handed over of a design besides its script: pictures, model and meshes, by their paths."""
     kept = await handover(episodes.controller, design)
     content = {}
     for each in kept.files:
         if each.path.endswith((".png", ".xml", ".stl", ".json")):
             path = f"/handovers/{design}/files/{quote(each.path)}"
             content[each.path] = (await episodes.controller.get(path)).body
+    return content
+
+
+def _model_of(content: Mapping[str, bytes]) -> Any:
+    """The one MJCF among files, with its meshes."""
     [scene] = [data for path, data in content.items() if path.endswith(".xml")]
     meshes = {
         posixpath.basename(path): data for path, data in content.items() if path.endswith(".stl")
     }
-    moved = Moved(mujoco.MjModel.from_xml_string(scene.decode(), meshes))
-    low, high = moved.extent_mm("block-407")
-    expect_near(40.0, high[0] - low[0], 0.01, what="the length of the block in the MJCF, in mm")
-    pictures = Pictures.model_validate_json(content[FINAL_PICTURES])
-    solids = {"block-407": box((low[0], -15, 0), (high[0], 15, 10))}
-    expect_pictures(content, pictures, solids, what="the block of the MJCF", symmetric=True)
+    return mujoco.MjModel.from_xml_string(scene.decode(), meshes)
+
+
+def _swinging(_: str) -> dict[str, Any]:
+    return {"mode": "oscillate", "low": {"deg": -20}, "high": {"deg": 30}, "period_s": 1.0}
+
+
+async def test_int_040_a_driven_design_is_one_in_the_end(episodes: Episodes) -> None:
+    """The final MJCF of a design with a motor has its joint, its motor, told places, and its base held.
+
+    The model provider is a stand-in: the gateway holds the models.
+    """
+    number, names = 408, ["flap"]
+    [servo] = (await Catalogue(episodes.controller).search(category="servo", limit=1))["candidates"]
+    plan = driven_plan(number, names, [(servo, 1)], control=_swinging)
+    async with coder_at_work(episodes, number=number, plan=plan) as coder:
+        connections = drives(number, {"flap": servo["part_id"]})
+        await coder.session.write(CONNECTIONS, json.dumps(connections))
+        verdict = await coder.judged(driven_script(number, names))
+        assert verdict.passed, f"expected the driven design to pass, found {verdict.findings}"
+        answer = await coder.session.client.post("/benchmark/submit", {}, seconds=patience(_MADE_S))
+        assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
+    model = _model_of(await _handed_files(episodes, answer.json()["handover_id"]))
+    joints = [(model.joint(at).name, int(model.jnt_type[at])) for at in range(model.njnt)]
+    expect_same(
+        [("flap", int(mujoco.mjtJoint.mjJNT_HINGE))], joints, what="joints of the final MJCF"
+    )
+    expect_same(["flap"], [model.actuator(at).name for at in range(model.nu)], what="its motors")
+    placed = int(model.actuator("flap").biastype[0]) == int(mujoco.mjtBias.mjBIAS_AFFINE)
+    assert placed, "expected a motor in the final MJCF that is told places, found one that pushes"
 
 
 #: More than a store lists in one answer.

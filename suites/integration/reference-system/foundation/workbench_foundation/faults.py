@@ -132,6 +132,7 @@ FAULTS = {
     "fidelity-wherever-it-stands": "parts are compared as if they stood at one place",
     "fidelity-without-cuts": "what a plan cuts away is not cut away",
     "final-assets-unkept": "what a design is handed over with is not stored",
+    "final-motors-push": "motors of the final MJCF push, whatever they are told",
     "final-of-first-round": "the final assets are those of the first hand-over of an episode",
     "final-without-type": "final assets are stored without their type",
     "first-comment-alone": "of several comments of a review the coder is told the first",
