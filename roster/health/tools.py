@@ -227,11 +227,12 @@ def _medications(butler: Butler) -> None:
             "medications": await _rows(
                 butler,
                 """
-                SELECT m.*, max(d.taken_at) AS last_taken_at, count(d.id) AS doses
+                SELECT m.*, max(CASE WHEN $2 THEN d.created_at ELSE d.taken_at END) AS last_taken_at,
+                       CASE WHEN $2 THEN count(*) ELSE count(d.id) END AS doses
                 FROM medications m LEFT JOIN medication_doses d ON d.medication_id = m.id
                 WHERE m.active OR NOT $1 GROUP BY m.id ORDER BY m.name
                 """,
-                active_only,
+                active_only, faults.on("last-dose-by-its-row"),
             )
         }
 

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.base.wait import deadline, until
 from harness_core.doubles.mail import Refusal
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import route, use
 from harness_core.front.skips import not_run
 from suites.e2e.observe.expect_journey import (
@@ -31,6 +33,36 @@ pytestmark = [
     pytest.mark.covers("E2E-DELIVERY"),
     pytest.mark.capability("notify"),
 ]
+
+
+async def test_what_is_sent_beside_a_session_is_not_of_its_message(
+    connected: Connected, token: str
+) -> None:
+    """Somebody else's notification while a session runs is booked on no message, least of all on that of the session.
+
+    The session is held at its model call: the gateway is a stand-in for the model provider, which holds none.
+    """
+    butlers, client = connected.butlers, connected.butlers.gateway.client
+    hold = Fault(kind="hold", contains=token, offers=("symptom_log",), times=20)
+    async with client.fault(hold) as number:
+        sent = await butlers.send(f"I have a headache, severity 3 ({token})")
+
+        async def is_held() -> bool:
+            return await client.fault_met(number) > 0
+
+        with deadline("see the session ask its model", seconds=DELIVERY_S):
+            await until(is_held)
+        await butlers["health"].call(
+            "notify", channel="telegram", recipient="4711", message=f"beside {token}"
+        )
+    await follow(butlers, sent)
+    request = await expect_booked(
+        connected, f"beside {token}", channel="telegram", recipient="4711"
+    )
+
+    assert not request.get("request_id"), (
+        f"no message asked for it; it is booked on {request['request_id']}"
+    )
 
 
 async def test_a_message_goes_out_by_telegram(connected: Connected, token: str) -> None:

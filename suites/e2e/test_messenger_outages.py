@@ -212,7 +212,7 @@ async def test_a_messenger_that_hangs_is_given_up(connected: Connected, token: s
 
     assert answers[0].is_error, f"nobody confirmed it, and the caller was told {answers[0].text}"
     hops = await board.database.rows(
-        "SELECT success, error_class FROM routing_log WHERE source_butler = 'health'"
+        "SELECT success, error_class, duration_ms FROM routing_log WHERE source_butler = 'health'"
         " AND target_butler = 'messenger' ORDER BY created_at DESC LIMIT 1"
     )
     for hop in hops:  # whether a delivery is a hop is the product's choice
@@ -221,6 +221,9 @@ async def test_a_messenger_that_hangs_is_given_up(connected: Connected, token: s
             expected=(False, True),
             found=(hop["success"], hop["error_class"] in {"timeout", "target_unavailable"}),
             story=str(hop),
+        )
+        assert hop["duration_ms"] >= HOP_S * 900, (
+            f"a hop of {HOP_S:g} s is on record with its milliseconds, found {dict(hop)}"
         )
     await expect_ended(connected, token)
     await expect_failed(connected, token, attempts=1)

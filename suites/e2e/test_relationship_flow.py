@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from harness_core.doubles.http import Answer, Rule
+from harness_core.doubles.http import Answer, Recorded, Rule
 from harness_core.doubles.turns import route, use
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Ecosystem
@@ -180,6 +180,31 @@ async def test_an_appointment_without_an_end_has_a_length(connected: Connected, 
     assert ends.utcoffset() == starts.utcoffset(), (
         f"both times of an appointment are of the zone that was said: found {starts} to {ends}"
     )
+
+
+@pytest.mark.covers("E2E-DELIVERY")
+@pytest.mark.capability("modules")
+async def test_a_calendar_of_two_pages_is_shown_whole(connected: Connected, token: str) -> None:
+    """What the calendar has on a second page is shown, or it is said that there is more."""
+    relationship = connected.butlers["relationship"]
+    if "calendar_event_list" not in await relationship.tools():
+        not_run("subject", "relationship has no tool calendar_event_list")
+
+    def page(request: Recorded) -> Answer:
+        later = "pageToken" in parse_qs(urlsplit(request.target).query)
+        events = [{"id": f"e{later}", "summary": f"{'later' if later else 'first'} {token}"}]
+        return Answer(json={"items": events} | ({} if later else {"nextPageToken": "p2"}))
+
+    has = Rule(path="/calendars/*/events", method="GET", answer=page)
+    connected.calendar.add_rule(has)
+    try:
+        answer = str(await relationship.call("calendar_event_list", days=30))
+    finally:
+        connected.calendar.remove_rule(has)
+
+    assert f"first {token}" in answer, f"the first page is shown, found {answer}"
+    told = any(each in answer for each in (f"later {token}", "more", "nextPage"))
+    assert told, f"a second page is shown, or said to be there, found {answer}"
 
 
 @pytest.mark.covers("E2E-DELIVERY")

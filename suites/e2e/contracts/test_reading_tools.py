@@ -18,7 +18,7 @@ from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.conversation import open_conversation
 from suites.e2e.ecosystem.handle import Ecosystem
 from suites.e2e.observe.journey import parts_of
-from suites.e2e.observe.sentences import expect_same
+from suites.e2e.observe.sentences import expect_moment, expect_same
 
 pytestmark = [
     pytest.mark.covers("E2E-TOOLS", "E2E-PERSISTENCE"),
@@ -376,3 +376,43 @@ def _dated(arguments: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for key, value in arguments.items()
     }
+
+
+async def test_a_list_says_what_belongs_to_each(ecosystem: Ecosystem, token: str) -> None:
+    """Doses of a medicine and the last one as it was taken, things of a collection; of an empty one, none."""
+    health, general = ecosystem["health"], ecosystem["general"]
+    for butler, tools in (
+        (health, {"medication_add", "medication_log_dose", "medication_list"}),
+        (general, {"collection_create", "entity_create", "collection_list"}),
+    ):
+        if lacking := sorted(tools - (await butler.tools()).keys()):
+            not_run("subject", f"{butler.name} lacks {lacking}")
+    last, *others = (_dated({"at": f"{days} {_DAYS_AGO}"})["at"] for days in (1, 9, 4))
+    await health.call("medication_add", name=f"untaken {token}")
+    for at in (others[0], last, others[1]):
+        await health.call("medication_log_dose", name=f"taken {token}", taken_at=at)
+    for number in range(2):
+        await general.call("entity_create", collection=f"full {token}", name=f"{number} {token}")
+    await general.call("collection_create", name=f"empty {token}")
+    answers = (
+        await health.call("medication_list"),
+        await general.call("collection_list", limit=200),
+    )
+    shown = {
+        part["name"].split()[0]: part
+        for answer in answers
+        for part in parts_of(answer)
+        if isinstance(part, Mapping) and token in str(part.get("name"))
+    }
+
+    for key, counts in (
+        ("doses", {"taken": 3, "untaken": 0}),
+        ("entities", {"full": 2, "empty": 0}),
+    ):
+        for name, count in counts.items():
+            if key in shown[name]:  # names of columns are the product's choice
+                expect_same(f"{key} of {name}", expected=count, found=shown[name][key])
+    if "last_taken_at" in shown["taken"]:
+        found = expect_moment("the last dose", shown["taken"]["last_taken_at"])
+        expect_same("the last dose", expected=dt.datetime.fromisoformat(str(last)), found=found)
+        expect_same("of none", expected=None, found=shown["untaken"]["last_taken_at"])

@@ -43,6 +43,41 @@ from suites.e2e.worlds.schedules import (
 pytestmark = [pytest.mark.covers("E2E-SCHEDULES"), pytest.mark.capability("schedules")]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [{"enabled": False}, {"prompt": "say something else"}],
+    ids=["switched-off", "prompt"],
+)
+async def test_a_task_that_waits_for_another_is_done_as_it_is_then(
+    ecosystem: Ecosystem, token: str, changes: dict[str, object]
+) -> None:
+    """Of two due tasks the second is changed while the first runs: what is done is the task as it is then."""
+    general, client = ecosystem["general"], ecosystem.gateway.client
+    async with (
+        scheduled(general, f"{token}one") as first,
+        scheduled(general, f"{token}two") as second,
+    ):
+        for name in (first, second):  # the first is due first
+            await fall_due(general, name)
+        hold = Fault(kind="hold", contains=f"{token}one", times=20)
+        async with trio.open_nursery() as nursery, client.fault(hold) as number:
+            nursery.start_soon(tick_butler, general)
+
+            async def is_held() -> bool:
+                return await client.fault_met(number) > 0
+
+            with deadline("see the first task ask its model", seconds=TICK_S):
+                await until(is_held)
+            await change_task(general, second, "schedule_update", **changes)
+        ran = [row["prompt"] for row in await sessions_of(general, second)]
+    if "enabled" in changes:
+        assert not ran, f"it was switched off before its turn, and ran: {ran}"
+    else:
+        others = [each for each in ran if str(changes["prompt"]) not in each]
+        assert not others, f"done as it was, and not as it is: {others}"
+
+
 async def test_what_is_due_runs_once_and_is_armed_again(ecosystem: Ecosystem, token: str) -> None:
     """Many ticks at once run a due task once; it is due next at the time its cron line says."""
     general = ecosystem["general"]

@@ -37,6 +37,26 @@ SLACK_S = 8.0
 
 
 @pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
+@pytest.mark.capability("registry-table")
+async def test_quarantine_holds_for_a_message_in_hand(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Put into quarantine while a message for it is classified, a butler gets none of it."""
+    message = to_health()
+    held = await chaos.hold(message.token)
+    sent = await fragile.send(message.text)
+    await chaos.until_met(held)
+    async with quarantined(fragile, "health"):
+        await chaos.release(held)
+        journey = await follow(fragile, sent)
+
+    assert not journey.of_message("health"), (
+        f"it was dispatched to a butler in quarantine\n{journey.text()}"
+    )
+    hops = [hop for hop in journey.routing if hop["target_butler"] == "health"]
+    wrong = [hop for hop in hops if hop["error_class"] != "target_unavailable"]
+    assert not wrong, f"a hop into quarantine is unavailable, found {wrong}\n{journey.text()}"
+
+
+@pytest.mark.covers("E2E-CHAOS", "E2E-REGISTRY")
 @pytest.mark.knob("lease_s", "heartbeat_s")
 async def test_a_lease_that_runs_out(fragile: Ecosystem, chaos: Chaos, lease_s: float) -> None:
     """A silent butler becomes stale, not before its lease is over, and gets no more work.

@@ -132,7 +132,12 @@ def _service(butler: Butler) -> dict[str, Any]:
             str, Field(description="the text to send", min_length=1, max_length=4096)
         ],
         recipient: Annotated[
-            str | None, Field(description="chat id or address; the owner when not given")
+            str | None,
+            Field(
+                description="chat id or address; the owner when not given",
+                min_length=0 if faults.on("nobody-is-the-owner") else 1,
+                max_length=320,
+            ),
         ] = None,
     ) -> dict[str, Any]:
         """Send a message out to the owner or another person, by way of the messenger."""

@@ -110,11 +110,11 @@ class Deliveries:
         """
         row = await self._butler.pool.fetchrow(
             """
-            UPDATE delivery_requests SET status = 'pending', error = NULL, error_class = NULL,
-                   completed_at = NULL
+            UPDATE delivery_requests SET error = NULL, error_class = NULL, completed_at = NULL,
+                   status = CASE WHEN $2 THEN status ELSE 'pending' END
             WHERE id = $1 AND status = 'failed' RETURNING *
             """,
-            delivery_id,
+            delivery_id, faults.on("retry-unclaimed"),
         )
         if row is None:
             raise ButlerError(f"cannot retry delivery {delivery_id}: it is no failed delivery")

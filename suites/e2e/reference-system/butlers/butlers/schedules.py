@@ -83,34 +83,35 @@ class Schedules:
             faults.on("schedule-ignores-disabled"), 1 if faults.on("tick-first-only") else None,
         )
         for task in due:
-            if await self._claim(task):
+            # What it is now: it may have been changed while others ran.
+            if (claimed := await self._claim(task)) is not None:
+                prompt = task["prompt"] if faults.on("waiting-task-as-it-was") else claimed
                 # A task of its own: whoever ticks may go away, what is due is still done.
-                running = asyncio.create_task(self._run(task, spawner))
+                running = asyncio.create_task(self._run(task, prompt, spawner))
                 self._running.add(running)
                 running.add_done_callback(self._running.discard)
                 ran.append(await asyncio.shield(running))
         return ran
 
-    async def _claim(self, task: asyncpg.Record) -> bool:
-        """Re-arm the task; only the tick that succeeds in this runs it."""
-        status = await self._pool.execute(
+    async def _claim(self, task: asyncpg.Record) -> str | None:
+        """Re-arm the task; only the tick that succeeds in this runs it, by the prompt that this returns."""
+        prompt: str | None = await self._pool.fetchval(
             """
             UPDATE scheduled_tasks SET next_run_at = $3, last_run_at = now(),
                    last_result = '{"status": "running"}'
-            WHERE id = $1 AND (next_run_at = $2 OR $4)
+            WHERE id = $1 AND (next_run_at = $2 OR $4) AND (enabled OR $5) RETURNING prompt
             """,
             task["id"], task["next_run_at"],
             cron.next_after(task["cron"], datetime.now(UTC))
             + timedelta(hours=faults.on("rearmed-an-hour-late")),
             faults.on("ticks-race"),
+            faults.on("schedule-ignores-disabled") or faults.on("waiting-task-as-it-was"),
         )
-        return bool(status == "UPDATE 1")
+        return prompt
 
-    async def _run(self, task: asyncpg.Record, spawner: Spawner) -> dict[str, Any]:
+    async def _run(self, task: asyncpg.Record, prompt: str, spawner: Spawner) -> dict[str, Any]:
         try:
-            result = await spawner.trigger(
-                task["prompt"], trigger_source=f"schedule:{task['name']}"
-            )
+            result = await spawner.trigger(prompt, trigger_source=f"schedule:{task['name']}")
         except Rejected as refusal:
             # Not run: due again, so that a refusal does not swallow a turn.
             report = {"status": refusal.error_class, "session_id": None, "error": str(refusal)}

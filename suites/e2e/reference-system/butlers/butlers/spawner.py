@@ -136,6 +136,8 @@ class Spawner:
 
     def request_of(self, session_id: str | None) -> str | None:
         """The message that a running session belongs to."""
+        if faults.on("message-of-any-session"):
+            return next(reversed(self.session_ids.values()), None)
         return self.session_ids.get(session_id or "")
 
     async def trigger(

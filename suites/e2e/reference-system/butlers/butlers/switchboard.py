@@ -72,7 +72,7 @@ class Switchboard:
         )
         if not faults.on("leases-run-while-down"):
             await self._registry.open()
-        self._dispatcher = Dispatcher(self._butler)
+        self._dispatcher = Dispatcher(self._butler, self._registry)
         self._pipeline = Pipeline(
             self._butler, inbox=self._inbox, registry=self._registry, dispatcher=self._dispatcher
         )

@@ -16,6 +16,8 @@ from butlers.tool import ToolFunction
 
 _DEFAULT_URL = "https://www.googleapis.com/calendar/v3"
 _DEFAULT_LENGTH = timedelta(hours=1)
+#: That are asked for at a time: of 250 events each.
+_MOST_PAGES = 20
 
 
 class Calendar(Base):
@@ -66,14 +68,19 @@ class Calendar(Base):
         ) -> dict[str, Any]:
             """Show the coming appointments of the owner's calendar."""
             now = datetime.now(UTC)
-            answer = await self._ask(
-                "GET", "/events",
-                query={
-                    "timeMin": now.isoformat(), "timeMax": (now + timedelta(days=days)).isoformat(),
-                    "singleEvents": "true", "orderBy": "startTime",
-                },
-            )
-            return {"events": answer.get("items", [])}
+            query = {
+                "timeMin": now.isoformat(), "timeMax": (now + timedelta(days=days)).isoformat(),
+                "singleEvents": "true", "orderBy": "startTime",
+            }
+            events: list[Any] = []
+            for _ in range(_MOST_PAGES):
+                answer = await self._ask("GET", "/events", query=query)
+                events += answer.get("items", [])
+                token = answer.get("nextPageToken")
+                if not token or faults.on("first-page-of-calendar"):
+                    return {"events": events}
+                query["pageToken"] = str(token)
+            return {"events": events, "more": f"these are the first {len(events)}; ask for fewer days"}
 
         return [calendar_event_create, calendar_event_list]
 
