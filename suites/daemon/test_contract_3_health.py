@@ -101,3 +101,26 @@ async def test_each_word_is_said_when_it_is_so(start, subject, evidence) -> None
                     expect_health(await health_on(connection))
     finally:
         await opening.__aexit__(None, None, None)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["first", "second", "last"])
+async def test_one_provider_of_many_is_enough(start, evidence, place: int) -> None:
+    """Whichever of three providers is there, first or last, health is the same."""
+    async with open_recorder("there", evidence=evidence) as there:
+        order = tuple(
+            Provider(
+                name=name,
+                shape="openai",
+                key=f"k-{name}",
+                model="m",
+                url=there.url if number == place else "http://127.0.0.1:1",
+            )
+            for number, name in enumerate(("one", "two", "three"))
+        )
+        settings = Settings(knobs={"check_s": CHECK_S}, providers=order)
+        async with start(settings) as daemon:
+            said = await becomes(daemon, "HEALTHY", since=f"provider {place + 1} of three is there")
+
+    assert "HEALTHY" == expect_health(said).name, (
+        f"contract 3: one of three is enough, found {said}"
+    )

@@ -141,15 +141,19 @@ async def test_truncated_at_every_byte(attacked: Daemon, whole: bytes) -> None:
 @pytest.mark.capability("error-frames")
 @pytest.mark.parametrize("letter", [" ", "é", "日", "😀"], ids=["1", "2", "3", "4"])
 @pytest.mark.parametrize("how", ["no-utf-8", "half-a-character", "ends"])
+@pytest.mark.parametrize("before", [0, 3], ids=["first", "fourth"])
 async def test_how_far_it_got_is_where_it_broke_off(
-    attacked: Daemon, how: str, letter: str
+    attacked: Daemon, how: str, letter: str, before: int
 ) -> None:
-    """The error of a payload that breaks off says how many characters of it were read."""
+    """The error of a payload that breaks off says how many characters of it were read, whichever frame it is."""
     end = {"no-utf-8": b"\xff", "half-a-character": "日".encode()[:2] + b"x", "ends": b""}[how]
     for at in (37, 411, 5_003, 20_011):
         text = f'{HEALTH[:-1]} :NOTE "' + letter * at
         whole = frame(text[:at], length=len(text))
         async with attacked.connect() as connection:
+            for _ in range(before):
+                await connection.send_bytes(frame(HEALTH))
+                await due(connection, "health", seconds=ANSWER_S)
             # All of it in one segment, and once in two.
             for part in (whole + end,) if at < 5_000 else (whole[:4_096], whole[4_096:] + end):
                 await connection.send_bytes(part)

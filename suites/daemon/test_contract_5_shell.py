@@ -453,6 +453,16 @@ async def test_a_timeout_may_be_longer_than_what_is_given_unasked(start, token: 
             assert exit_code != 0, (
                 f"contract 5: a command that was ended has failed, found {outcome.payload}"
             )
+        if "shell-text" in daemon.subject.capabilities:
+            typed = daemon.subject.table("texts")["shell"]
+            await one.send(
+                user_input(typed.replace("{command}", f"sleep {endless}; echo on-{token}"))
+            )
+            answer = await due(one, "the end of a command that is typed", seconds=ANSWER_S)
+            said = expect_message(answer, one)
+            assert f"on-{token}" not in said, (
+                f"contract 5: a command that is typed is ended after {UNASKED_S:g} s, too, found {said!r}"
+            )
 
 
 @pytest.mark.covers("CONTRACT-5-SAFE")

@@ -10,11 +10,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from harness_core.base.evidence import Evidence
 from harness_core.doubles.http import Answer, Recorded, Recorder, Rule, open_recorder
 from harness_core.process import command_line
 from suites.daemon.daemon import Daemon
 from suites.daemon.messages import (
+    ANSWER_S,
     ask,
+    due,
     expect_health,
     expect_message,
     expect_refusal,
@@ -470,6 +473,10 @@ async def test_each_change_of_a_moment_is_the_last(
                 f"contract 8: a text goes to the webhook that was linked last: expected /{hook}, found "
                 f"{paths}"
             )
+            body = str(platform.requests[number].json())
+            assert address in body, (
+                f"contract 8: a text is for the address that was linked last: expected {address}, found {body}"
+            )
         for number in range(6):
             one, other = f"{token}-{number}", f"{token}+{number}".replace("+", ".")
             await link(client, one)
@@ -607,4 +614,26 @@ async def test_unlinking_the_unknown_is_refused(client, token: str) -> None:
 
     assert before == found, (
         f"contract 8: the links are as before: expected {before!r}, found {found!r}"
+    )
+
+
+@pytest.mark.covers("CONTRACT-2-INPUT")
+@pytest.mark.parametrize("eof", [False, True], ids=["open", "half-closed"])
+async def test_what_is_sent_is_not_overtaken(
+    client: Connection, evidence: Evidence, token: str, *, eof: bool
+) -> None:
+    """What is asked behind a text that a platform takes slowly is answered behind it."""
+    rules = [Rule(path="/hook", answer=Answer(latency_s=0.5))]
+    async with open_recorder("slow", evidence=evidence, rules=rules) as platform:
+        await link(client, token, webhook=f"{platform.url}/hook")
+        await client.send(request("GATEWAY", "SEND", name=token, text="hello"))
+        await client.send(request("GATEWAY", "UNLINK", name=token))
+        if eof:
+            await client.send_eof()
+        answers = [
+            await due(client, f"answer {number} of two", seconds=ANSWER_S) for number in (1, 2)
+        ]
+    found = [str(each.get("PAYLOAD", "SENSOR")) for each in answers]
+    assert [":GATEWAY-SENT", ":GATEWAY-UNLINKED"] == found, (
+        f"contract 2: answers follow their requests, found {found}\n{client.transcript}"
     )

@@ -366,6 +366,7 @@ async def test_what_a_model_proposes_is_judged(run, subject, evidence, token: st
                     assert [] == canary.changes(), f"contract 5: a model's {harm!r} ran"
                 for command, expected in (
                     (f"echo {token}-$((6 * 7))", f"{token}-42"),
+                    ("pwd", str(daemon.root)),
                     (f"echo '   <{token} > '; echo", f"   <{token} > "),
                 ):
                     form = f'(:ACTION :EXECUTE :CMD "{command}")'

@@ -272,3 +272,36 @@ async def test_each_question_has_its_own_answer(start, cast: Cast, evidence, tok
         cast.respond = well
         for number in range(3):
             await one(AT_ONCE + 20 + number)
+
+
+async def test_each_question_has_its_own_reasons(start, cast: Cast, token: str) -> None:
+    """Who was passed over for one question is said in its answer, whatever is asked meanwhile."""
+    beta_is_asked, go_on = trio.Event(), patience(2.0)
+
+    def slowly(_request: Recorded) -> Answer:
+        beta_is_asked.set()
+        return replace(completion("says beta"), latency_s=go_on)
+
+    cast.respond = {
+        "alpha": lambda request: (
+            Answer(status=500) if f"slow-{token}" in request.text else message("says alpha")
+        ),
+        "beta": slowly,
+        "gamma": lambda _: message("says gamma"),
+    }
+    async with (
+        asking(start, cast, "abg") as daemon,
+        daemon.connect() as slow,
+        daemon.connect() as quick,
+    ):
+        await slow.send(user_input(f"What of slow-{token}?"))
+        with trio.move_on_after(patience(ANSWER_S)):
+            await beta_is_asked.wait()
+        well = await ask(quick, user_input(f"What of quick-{token}?"), seconds=ANSWER_S)
+        answer = await slow.receive("the slow answer", seconds=ANSWER_S)
+
+    assert "says beta" in expect_message(answer, slow), f"beta answers, found {answer.payload}"
+    found = [str(each.get("PAYLOAD", "EXPLANATION")) for each in (answer, well)]
+    assert ("alpha" in found[0], "beta" in found[1]) == (True, False), (
+        f"contract 8: each answer explains who was passed over for its own question, found {found}"
+    )

@@ -6,6 +6,7 @@ Recorders are a stand-in for model providers, each of which fails in a way of it
 from __future__ import annotations
 
 import re
+import signal
 from contextlib import suppress
 
 import pytest
@@ -132,3 +133,31 @@ async def test_an_answer_that_drips_is_late(start, evidence, token: str) -> None
                     f"contract 8: the next provider answers in its place, found {reply!r}"
                 )
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.covers("CONTRACT-1-STOP")
+async def test_a_stop_does_not_wait_for_a_model(start, evidence, token: str) -> None:
+    """Asked to stop while a provider says nothing, the daemon ends as at any other time."""
+    asked = trio.Event()
+
+    def nothing(_request: Recorded) -> Answer:
+        asked.set()
+        return Answer(drop="silent")
+
+    rules = [Rule(path="/**", method="POST", answer=nothing)]
+    async with open_recorder("silent", evidence=evidence, rules=rules) as there:
+        slow = Provider(
+            name="alpha", shape="openai", url=there.url, key="k", model="m", timeout_s=600
+        )
+        async with start(Settings(providers=(slow,))) as daemon, daemon.connect() as connection:
+            await connection.send(user_input(f"Which river, {token}?"))
+            with trio.move_on_after(patience(ANSWER_S)):
+                await asked.wait()
+            assert asked.is_set(), "contract 8: the provider is asked"
+            daemon.signal(signal.SIGTERM)
+            with trio.move_on_after(patience(daemon.stop_s)):
+                await daemon.child.wait()
+            assert 0 == daemon.child.returncode, (
+                f"contract 1: expected a clean end within {daemon.stop_s:g} s while a model is asked, "
+                f"found status {daemon.child.returncode}"
+            )

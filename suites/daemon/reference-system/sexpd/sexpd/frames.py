@@ -43,6 +43,8 @@ class FrameReader:
 
     def __init__(self, *, limit_chars: int) -> None:
         self._limit_chars = limit_chars
+        # Only for the planted fault `progress-of-connection`.
+        self._before = 0
         self._start()
         self._raw = bytearray()
 
@@ -63,7 +65,8 @@ class FrameReader:
         """How far the frame that has begun got."""
         if self._length is None:
             return f"read {len(self._prefix)} of {PREFIX_CHARS} prefix digits"
-        return f"read {self._chars} of {self._length} characters of the payload"
+        read = self._chars + (self._before if faults.on("progress-of-connection") else 0)
+        return f"read {read} of {self._length} characters of the payload"
 
     def feed(self, data: bytes) -> None:
         """Take bytes from the wire."""
@@ -88,6 +91,7 @@ class FrameReader:
         if self._chars < self._length or self._pending():
             return None
         payload = "".join(self._text)
+        self._before += self._chars
         self._start()
         return payload
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import trio
 
-from sexpd import log
+from sexpd import faults, log
 from sexpd.gateways import Link, LinkError
 from sexpd.providers import is_loopback
 
 POST_S = 10.0
+
+#: Only for the planted fault `first-address-kept`.
+_addresses: dict[str, str] = {}
 
 
 async def post(link: Link, text: str) -> int:
@@ -24,7 +27,10 @@ async def post(link: Link, text: str) -> int:
 
     if not link.webhook:
         raise LinkError(f"cannot send to {link.name}: the link has no webhook. Link it with one")
-    body = {"platform": link.platform, "address": link.address, "text": text}
+    address = link.address
+    if faults.on("first-address-kept"):
+        address = _addresses.setdefault(link.name, link.address)
+    body = {"platform": link.platform, "address": address, "text": text}
     with trio.move_on_after(POST_S):
         try:
             async with httpx.AsyncClient(

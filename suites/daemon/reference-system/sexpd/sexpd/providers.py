@@ -61,6 +61,8 @@ class Cascade:
         self.providers = providers
         self._clients: dict[bool, Any] = {}
         self._preparing = trio.Lock()
+        # Only for the planted fault `reasons-of-all`.
+        self._passed: list[tuple[str, str]] = []
 
     async def __aenter__(self) -> Cascade:
         return self
@@ -90,6 +92,9 @@ class Cascade:
         if faults.on("question-cut"):
             text = text[:80]
         passed: list[tuple[str, str]] = []
+        if faults.on("reasons-of-all"):
+            passed = self._passed
+            passed.clear()
         for number, provider in enumerate(self.providers):
             if faults.on("cascade-skips-second") and number == 1:
                 continue
@@ -108,7 +113,7 @@ class Cascade:
         return Answer(text=None, provider="", passed_over=tuple(passed))
 
     async def _one(self, provider: Provider, text: str) -> str:
-        with trio.move_on_after(provider.timeout_s):
+        with trio.move_on_after(provider.timeout_s, shield=faults.on("stop-waits-for-model")):
             raw = await self._post(provider, text)
             if faults.on("nonsense-accepted"):
                 return raw.decode("utf-8", errors="replace")

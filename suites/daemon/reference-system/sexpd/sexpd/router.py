@@ -6,13 +6,16 @@ stays.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import trio
+
 from sexpd import faults, log, messages
 from sexpd.config import Config
-from sexpd.gateways import LinkError, Links, registry
+from sexpd.gateways import Link, LinkError, Links, registry
 from sexpd.health import Health
 from sexpd.pipeline import Pipeline, Signal, silent
 from sexpd.sexpr import Keyword, as_plist, keyword_name, plist
@@ -207,6 +210,9 @@ class Router:
             from sexpd.outgoing import post
 
             link = links.get(name)
+            if faults.on("send-overtaken"):
+                trio.lowlevel.spawn_system_task(_sent_later, client, meta, link, _string(payload, "TEXT"))
+                return
             status = await post(link, _string(payload, "TEXT"))
             answer = messages.event("GATEWAY-SENT", meta=meta, link=_link(link), status=status)
         await client.reply(answer)
@@ -261,6 +267,15 @@ def _string(payload: Message, key: str, *, default: str | None = None) -> str:
     if not isinstance(value, str):
         raise _Meaningless(f"{key} has to be a string")
     return value
+
+
+async def _sent_later(client: Client, meta: Any, link: Link, text: str) -> None:
+    """Only for the planted fault `send-overtaken`."""
+    from sexpd.outgoing import post
+
+    with contextlib.suppress(Exception):
+        status = await post(link, text)
+        await client.reply(messages.event("GATEWAY-SENT", meta=meta, link=_link(link), status=status))
 
 
 def _link(link: Any) -> list[Any]:

@@ -123,15 +123,19 @@ class Shell:
         verdict = await self._judge(command, route=route)
         if not verdict.writes:
             log.info("shell.run", route=route, command=command)
-            return await self._execute(command, seconds=seconds)
+            return await self._execute(command, seconds=seconds, root=self._root_of(route))
         # No other command may make of a name something else between the verdict and the end.
         async with self._writing:
             verdict = await self._judge(command, route=route)
             log.info("shell.run", route=route, command=command)
-            outcome = await self._execute(command, seconds=seconds)
+            outcome = await self._execute(command, seconds=seconds, root=self._root_of(route))
             for path in verdict.ours:
                 self._own(path)
             return outcome
+
+    def _root_of(self, route: str) -> Path:
+        elsewhere = faults.on("model-runs-elsewhere") and route not in {"wire", "text"}
+        return self.root.parent if elsewhere else self.root
 
     async def _judge(self, command: str, *, route: str) -> Verdict:
         fault = {"wire": "raw-wire-unchecked", "text": "text-route-unchecked",
@@ -156,10 +160,10 @@ class Shell:
 
     # --- Running ---
 
-    async def _execute(self, command: str, *, seconds: float) -> Outcome:
+    async def _execute(self, command: str, *, seconds: float, root: Path) -> Outcome:
         began = time.monotonic()
         setup = confined.child_setup(self.root, landlock=self.confined)
-        process = await _start(command, root=self.root, setup=setup)
+        process = await _start(command, root=root, setup=setup)
         limit = self._config["shell.output_chars"]
         stdout, stderr = _Kept(limit), _Kept(limit)
         timed_out = False
