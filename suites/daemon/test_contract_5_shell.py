@@ -419,8 +419,9 @@ async def test_a_timeout_is_not_shortened(confined: Daemon, token: str, over_s: 
 
 
 #: What a command may take that asks for no time, where that can be told; one that takes longer than
-#: that; and what it asks for, more than it takes on any machine.
-UNASKED_S, LONGER_S, ASKED_S = 0.8, 1.4, 45
+#: that; what it asks for, more than it takes on any machine; and what one takes that is typed, which ends
+#: before anything but its own time would end it.
+UNASKED_S, LONGER_S, ASKED_S, TYPED_S = 0.8, 1.4, 45, 5
 
 
 @pytest.mark.covers("CONTRACT-5-SAFE")
@@ -455,9 +456,8 @@ async def test_a_timeout_may_be_longer_than_what_is_given_unasked(start, token: 
             )
         if "shell-text" in daemon.subject.capabilities:
             typed = daemon.subject.table("texts")["shell"]
-            await one.send(
-                user_input(typed.replace("{command}", f"sleep {endless}; echo on-{token}"))
-            )
+            command = f"sleep {TYPED_S}; echo on-{token}"
+            await one.send(user_input(typed.replace("{command}", command)))
             answer = await due(one, "the end of a command that is typed", seconds=ANSWER_S)
             said = expect_message(answer, one)
             assert f"on-{token}" not in said, (

@@ -276,11 +276,11 @@ async def test_each_question_has_its_own_answer(start, cast: Cast, evidence, tok
 
 async def test_each_question_has_its_own_reasons(start, cast: Cast, token: str) -> None:
     """Who was passed over for one question is said in its answer, whatever is asked meanwhile."""
-    beta_is_asked, go_on = trio.Event(), patience(2.0)
+    beta_is_asked, latency_s = trio.Event(), patience(2.0)
 
     def slowly(_request: Recorded) -> Answer:
         beta_is_asked.set()
-        return replace(completion("says beta"), latency_s=go_on)
+        return replace(completion("says beta"), latency_s=latency_s)
 
     cast.respond = {
         "alpha": lambda request: (

@@ -90,6 +90,12 @@ class Planner:
             "/benchmark/submit", job_id=job_id, seconds=patience(_VERDICT_S)
         )
 
+    async def price(self) -> Response:
+        """Have the estimate priced by the script; the answer, whatever it is."""
+        return await self.session.post(
+            "/benchmark/validate_costing_and_price", seconds=patience(_VERDICT_S)
+        )
+
     async def judged(self, bundle: Bundle, **files: str | None) -> Response:
         """Leave a bundle, with some files otherwise (by the name before the dot), and submit it."""
         names = {name.partition(".")[0]: name for name in FILES}

@@ -17,10 +17,9 @@ from harness_core.system.subject import Subject
 from suites.integration.here import on_this_machine
 from suites.integration.stack import layout_of
 
-__all__ = ["MILL_MM", "dollars_times", "smaller_mill"]
+__all__ = ["MILL_MM", "dollars_times", "tighter_limits"]
 
-
-#: Along x, of the mill of :func:`smaller_mill`.
+#: Along x, of the mill of :func:`tighter_limits`.
 MILL_MM: Final = 35
 
 
@@ -52,7 +51,7 @@ async def dollars_times(stack: Stack, subject: Subject, factor: float) -> AsyncI
 
 
 @asynccontextmanager
-async def smaller_mill(stack: Stack, subject: Subject) -> AsyncIterator[None]:
+async def tighter_limits(stack: Stack, subject: Subject) -> AsyncIterator[None]:
     """The mill takes :data:`MILL_MM` along x, and printing has no limits, for as long as the block lasts.
 
     Args:

@@ -405,6 +405,8 @@ async def test_a_list_says_what_belongs_to_each(ecosystem: Ecosystem, token: str
         if isinstance(part, Mapping) and token in str(part.get("name"))
     }
 
+    lacking = {"taken", "untaken", "full", "empty"} - shown.keys()
+    assert not lacking, f"a list shows what was added, and lacks {sorted(lacking)}: {answers}"
     for key, counts in (
         ("doses", {"taken": 3, "untaken": 0}),
         ("entities", {"full": 2, "empty": 0}),

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from workbench_contract.findings import Stage
 from workbench_contract.pricing import Priced, PriceRefused
 
-from harness_core.base.slowness import patience
-from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.bundles import (
     ESTIMATE,
@@ -39,7 +37,6 @@ from suites.integration.sampling import for_all
 pytestmark = [pytest.mark.covers("INT-010"), pytest.mark.integration_p0]
 
 _CENT: Final = Decimal("0.01")
-_PRICED_S: Final = 30.0
 _TOTALS: Final = ("assembly_cost_usd", "unit_cost_usd", "weight_g")
 
 #: The most rows of catalogue parts that an estimate may have.
@@ -49,14 +46,8 @@ _MOST_BOUGHT: Final = 200
 _FACTORS: Final = (0.5, 0.985, 1.015, 2, 100)
 
 
-async def _price(planner: Planner) -> Response:
-    return await planner.session.post(
-        "/benchmark/validate_costing_and_price", seconds=patience(_PRICED_S)
-    )
-
-
 async def _priced(planner: Planner) -> Priced:
-    answer = await _price(planner)
+    answer = await planner.price()
 
     assert 200 == answer.status, f"expected the estimate to be priced, found {answer}"
     return Priced.model_validate_json(answer.body)
@@ -349,7 +340,7 @@ async def test_int_010_what_cannot_be_priced(episodes: Episodes) -> None:
             answer = await planner.judged(bad)
             what = f"an estimate with {path} {value}"
             expect_found(answer, Stage.PRICE, {ESTIMATE}, what=what, says=says)
-            answer = await _price(planner)
+            answer = await planner.price()
             assert 422 == answer.status, f"expected {what} to be no estimate to price: {answer}"
             refused = PriceRefused.model_validate_json(answer.body)
             told = " ".join(
@@ -363,12 +354,12 @@ async def test_int_010_what_cannot_be_priced(episodes: Episodes) -> None:
         known = planner.sound(bought=[(part, 4)]).estimate
         unknown = changed(known, "cots_parts.0.part_id", "NO-SUCH-PART")
         await planner.leave({ESTIMATE: bundle.replaced(estimate=unknown).files()[ESTIMATE]})
-        answer = await _price(planner)
+        answer = await planner.price()
         assert 422 == answer.status, f"a part that the catalogue has not is priced: {answer}"
         assert "NO-SUCH-PART" in answer.text, f"expected that part to be named, found {answer}"
         for name, text in (("no estimate", None), ("an empty one", " \n"), ("no YAML", "a: [")):
             await planner.leave({ESTIMATE: text})
-            answer = await _price(planner)
+            answer = await planner.price()
             assert 422 == answer.status, f"expected {name} to be refused with 422, found {answer}"
         events = calls(await planner.session.events(), "pricing")
         assert not events, f"what could not be priced is priced on record: {events}"

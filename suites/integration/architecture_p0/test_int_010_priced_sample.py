@@ -11,7 +11,6 @@ import pytest
 import trio
 from workbench_contract.pricing import Priced, PricedRow
 
-from harness_core.base.slowness import patience
 from suites.integration.bundles import ESTIMATE, OBJECTIVES, Bundle, Made, changed, sound
 from suites.integration.episodes import Episodes
 from suites.integration.planners import (
@@ -26,7 +25,6 @@ from suites.integration.refusals import expect_refused
 
 pytestmark = [pytest.mark.covers("INT-010"), pytest.mark.integration_p0]
 
-_PRICED_S: Final = 30.0
 #: Coders at once: each builds, and a machine may have two cores.
 _AT_ONCE: Final = 3
 _ZONE: Final = {"min_mm": [0, -40, 0], "max_mm": [145, 45, 90]}
@@ -191,9 +189,7 @@ async def _planned(planner: Planner, part: _Part, number: int) -> tuple[str, Bun
         typed = changed(typed, f"manufactured_parts.0.{key}", wrong)
     files = bundle.replaced(estimate=typed).files()
     await planner.leave({path: files[path] for path in (OBJECTIVES, ESTIMATE)})
-    answer = await planner.session.post(
-        "/benchmark/validate_costing_and_price", seconds=patience(_PRICED_S)
-    )
+    answer = await planner.price()
     assert 200 == answer.status, f"expected a {part.name} to be priced, found {answer}"
     _agrees(part, Priced.model_validate_json(answer.body).parts, "as planned")
     await planner.leave(bundle.files())

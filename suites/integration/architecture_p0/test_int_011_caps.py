@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workbench_contract.findings import Stage
 from workbench_contract.pricing import Priced
 
-from harness_core.base.slowness import patience
+from harness_core.base.errors import HarnessError
 from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.bundles import (
@@ -42,7 +42,6 @@ pytestmark = [pytest.mark.covers("INT-011"), pytest.mark.integration_p0]
 _COST: Final = "planner_target_max_unit_cost_usd"
 _WEIGHT: Final = "planner_target_max_weight_g"
 _CENT: Final = Decimal("0.01")
-_PRICED_S: Final = 30.0
 
 
 async def _is_refused(planner: Planner, bundle: Bundle, key: str, *numbers: object) -> None:
@@ -188,12 +187,15 @@ async def _priced_by_what_was_given(planner: Planner, part: dict[str, Any]) -> N
         Decimal(str(bundle.estimate["totals"][key])) for key in ("unit_cost_usd", "weight_g")
     )
     most, heaviest = caps_of(bundle)
-    assert (cost, weight) > (most, heaviest), f"{cost} USD and {weight} g are within the caps"
+    if cost <= most or weight <= heaviest:
+        raise HarnessError(
+            "price a design over both caps",
+            observed=f"{cost} USD and {weight} g, under caps of {most} and {heaviest}",
+            next_step="Take a dearer or heavier part of the catalogue",
+        )
     raised = capped(aiming(bundle, cost=cost + 1, weight=weight + 1), cost + 2, weight + 2)
     await planner.leave(raised.files())
-    answer = await planner.session.post(
-        "/benchmark/validate_costing_and_price", seconds=patience(_PRICED_S)
-    )
+    answer = await planner.price()
     assert 200 == answer.status, f"expected the estimate to be priced, found {answer}"
     places = sorted(each.where for each in Priced.model_validate_json(answer.body).findings)
     over = ["totals.unit_cost_usd", "totals.weight_g"]

@@ -24,7 +24,7 @@ from suites.integration.planners import (
     planner_at_work,
 )
 from suites.integration.refusals import expect_refused
-from suites.integration.shop import MILL_MM, dollars_times, smaller_mill
+from suites.integration.shop import MILL_MM, dollars_times, tighter_limits
 
 pytestmark = [
     pytest.mark.covers("INT-018"),
@@ -108,7 +108,7 @@ async def test_int_018_limits_are_those_of_the_configuration(
     ):
         await coder.session.write("model.py", _SCRIPT)
         before = await _priced(coder, "on the mill that there is")
-        async with smaller_mill(breakable.stack, subject):
+        async with tighter_limits(breakable.stack, subject):
             answer = await coder.validated()
             assert 200 == answer.status, f"expected a verdict by other limits, found {answer}"
             judged = DesignJudged.model_validate_json(answer.body)

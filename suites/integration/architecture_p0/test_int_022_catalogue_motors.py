@@ -9,6 +9,7 @@ import json
 import math
 from typing import Any, Final
 
+import mujoco
 import pytest
 from workbench_contract.design import DesignJudged
 from workbench_contract.simulation import Simulated, SimulateRequest
@@ -226,6 +227,14 @@ async def test_int_022_a_motor_of_a_design_is_told_where_to_be(episodes: Episode
         parts = {"flap": strong["part_id"], "wing": weak["part_id"]}
         found = await _connected(coder, drives(number, parts, pinions={"wing": 20.0}))
         assert found.passed, f"expected the driven design to pass, found {found.findings}"
+        for options in ({}, {"objectives": OBJECTIVES}):
+            _, model = await exported(coder.session, **options)
+            pushing = [
+                name
+                for name in names
+                if model.model.actuator(name).biastype[0] != mujoco.mjtBias.mjBIAS_AFFINE
+            ]
+            assert not pushing, f"motors told places are placed, exported with {options}: {pushing}"
         body = SimulateRequest(duration_s=1.0, seed=22, objectives=OBJECTIVES, trajectories=True)
         answer = await coder.session.client.post(
             "/benchmark/simulate",

@@ -158,8 +158,8 @@ _BEYOND: Final = (
     ),
 )
 
-#: As well: what no tool and no half of a mould gets out of, too wide a ceiling, and what is larger than a machine
-#: along an axis, though not as long as its longest side.
+#: As well: what no tool and no half of a mould gets out of, too wide a ceiling, and what is larger than a machine,
+#: some of it along a side that is not the machine's longest.
 _BEYOND_TOO: Final = (
     # Wider below than where it opens.
     (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -23,7 +22,7 @@ from workbench_contract.handover import GEOMETRY
 
 from harness_core.doubles.http import Response
 from harness_core.doubles.model import Fault
-from harness_core.doubles.turns import fail, use
+from harness_core.doubles.turns import Turn, fail, use
 from suites.integration.bundles import FILES, OBJECTIVES, PLAN, TODO
 from suites.integration.comparing import expect_same, utc
 from suites.integration.environments import expect_handed, hand_over, planned
@@ -79,7 +78,8 @@ def _members(count: int) -> list[_Member]:
     names = ("Ångström", "bé", "γάμμα", "дельта", "ε", "zêta", "八")
     return [
         _Member(token=new_token(), seed=31 * n + 5, variant=f"{name} {n}", name=name)
-        for n, name in zip(range(count), itertools.cycle(names), strict=False)
+        for n in range(count)
+        for name in [names[n % len(names)]]
     ]
 
 
@@ -149,14 +149,13 @@ class _Batches:
         return await self.episodes.controller.post(f"/batches/{batch_id}/interrupt")
 
 
-async def _waits(episodes: Episodes, members: Sequence[_Member]) -> None:
-    """Each writes what is its own alone, then waits until it is let go."""
+async def _waits(episodes: Episodes, members: Sequence[_Member], *turns: Turn) -> None:
+    """Each writes what is its own alone, takes some turns, and waits until it is let go."""
     for each in members:
         await episodes.rehearse(
             each.token,
             use("fs_write", path="assets/mine.txt", content=f"{each.name} {each.token}"),
-            use("fs_write", path="scene.xml", content=EMPTY_SCENE),
-            use("simulate", model="scene.xml", duration_s=0.1),
+            *turns,
             episodes.waiting(),
         )
 
@@ -169,7 +168,11 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
     """
     batches = _Batches(episodes)
     members, others = _members(5), _members(2)
-    await _waits(episodes, [*members, *others])
+    simulating = (
+        use("fs_write", path="scene.xml", content=EMPTY_SCENE),
+        use("simulate", model="scene.xml", duration_s=0.1),
+    )
+    await _waits(episodes, [*members, *others], *simulating)
     accepted = await batches.submit(members, concurrency=2)
     beside = await batches.submit(others, concurrency=1)
     assert (2, 1) == (accepted.concurrency, beside.concurrency), (

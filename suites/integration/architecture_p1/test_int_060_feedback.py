@@ -90,8 +90,7 @@ async def test_int_060_corrected_while_it_is_on_its_way(
     """
     episode = await _linked(episodes, "a")
     trace = _trace(episode, "tool")
-    slow = away(episodes.stack, langfuse_service, json={}, latency_s=_SLOW_S)
-    with slow:
+    with away(episodes.stack, langfuse_service, json={}, latency_s=_SLOW_S):
         async with trio.open_nursery() as nursery:
             # What it is answered may have the correction already.
             first = {"score": 0.25, "comment": "at first"}

@@ -11,6 +11,7 @@ import yaml
 from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.metrics import Metric, MetricName, Metrics
 
+from harness_core.doubles.http import Response
 from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import fail, use
 from suites.integration.batching import ended_batch, submitted_batch
@@ -116,12 +117,25 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
 async def _are_of_all(episodes: Episodes) -> None:
     """Without a batch metrics are of every episode that has ended, in a batch or not."""
     await episodes.run(new_token(), use("execute", command="true"))
-    totals = {}
-    for status in FINAL:
-        answer = await episodes.controller.get("/episodes", params={"status": status, "limit": 1})
-        assert 200 == answer.status, f"expected the {status} episodes, found {answer}"
-        totals[status] = answer.json()["total"]
-    answer = await episodes.controller.get("/metrics/evaluations")
+
+    async def by_status() -> dict[str, int]:
+        totals = {}
+        for status in FINAL:
+            asked = {"status": status, "limit": 1}
+            answer = await episodes.controller.get("/episodes", params=asked)
+            assert 200 == answer.status, f"expected the {status} episodes, found {answer}"
+            totals[status] = answer.json()["total"]
+        return totals
+
+    async def of_one_moment() -> tuple[dict[str, int], Response] | None:
+        """Between two looks with the same end: what another test left may end meanwhile."""
+        before = await by_status()
+        answer = await episodes.controller.get("/metrics/evaluations")
+        return (before, answer) if before == await by_status() else None
+
+    totals, answer = await eventually(
+        of_one_moment, seconds=SOON_S, expected="a moment in which no episode ends"
+    )
     assert 200 == answer.status, f"expected the metrics of all, found {answer}"
     found = answered(answer, Metrics)
     expect_same(sum(totals.values()), found.episodes, what="episodes that metrics of all are of")

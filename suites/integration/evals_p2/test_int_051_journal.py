@@ -101,7 +101,7 @@ async def test_int_051_an_entry_that_is_tried_twice_is_one(breakable: Episodes) 
             return await gateway.fault_met(number) > 0
 
         await eventually(asked, seconds=EPISODE_S, expected="the model asked for its entry")
-        turn = await begun()
+        turn = await after(None, "the model's turn under way")
         async with stack.outage("worker", "pause"):
             await held.aclose()
             first = await after(turn, "the first attempt at the entry")

@@ -108,7 +108,8 @@ async def test_int_052_it_is_computed_from_what_is_stored(
 ) -> None:
     """With the repository and the worker gone and the controller killed, the delta is what it was.
 
-    A run that is under way does not count before its end, and one that was interrupted not at all. The model provider is a stand-in.
+    A run that is under way does not count before its end, and one that was interrupted not at all. The model
+    provider is a stand-in.
     """
     before = await _runs(breakable, skills, "one", [[_FAILS], [_READ]])
     after = await _runs(breakable, skills, "two", [[_READ], [_READ], [_READ]])

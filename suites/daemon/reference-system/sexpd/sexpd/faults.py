@@ -61,6 +61,7 @@ FAULTS = {
     "timeout-leaves-process": "a command that timed out is reported and goes on running",
     "timeout-stops-cascade": "a provider that times out ends the cascade",
     "tui-no-reconnect": "the terminal client does not reconnect",
+    "typed-command-unbounded": "a command that is typed may take the longest time there is",
     "unlink-not-persisted": "an unlinked messaging link is back after a restart",
     "unlink-takes-namesakes": "unlinking a name unlinks every name that begins with it",
     "whitespace-refused": "whitespace between frames is malformed",

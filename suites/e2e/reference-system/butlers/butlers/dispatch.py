@@ -219,7 +219,7 @@ class Dispatcher:
         self, segment: Segment, targets: Mapping[str, Entry], request_id: UUID,
         position: tracing.Trace, *, timeout_s: float,
     ) -> dict[str, Any]:
-        if (entry := (await self._now(targets)).get(segment.butler)) is None:
+        if (entry := (await self._reachable(targets)).get(segment.butler)) is None:
             raise CallProblem(
                 f"{segment.butler} is not registered, or its lease ran out",
                 error_class="target_unavailable",
@@ -251,17 +251,17 @@ class Dispatcher:
                     break
         return answer
 
-    async def _now(self, then: Mapping[str, Entry]) -> Mapping[str, Entry]:
-        """Who may be reached: since it was classified a message has waited for others."""
-        if faults.on("targets-of-then"):
-            return then
-        found = [then]
+    async def _reachable(self, then: Mapping[str, Entry]) -> Mapping[str, Entry]:
+        """Who may be reached now: since it was classified a message has waited for others."""
+        found = then
 
         async def look() -> None:
-            found[0] = await self._registry.targets()
+            nonlocal found
+            found = await self._registry.targets()
 
-        await database.insist(look, what="look up who may be reached")
-        return found[0]
+        if not faults.on("targets-of-then"):
+            await database.insist(look, what="look up who may be reached")
+        return found
 
     async def _request(
         self, entry: Entry, arguments: dict[str, Any], headers: dict[str, str], *,

@@ -262,14 +262,13 @@ def _judged_geom(objectives: Objectives) -> str:
 
 
 def _put_zones(spec: Any, objectives: Objectives) -> None:
-    _put_zone(spec, "goal", objectives.goal_zone, (0.1, 0.8, 0.1, 0.3), objectives)
+    judged = _judged_geom(objectives)
+    _put_zone(spec, "goal", objectives.goal_zone, (0.1, 0.8, 0.1, 0.3), judged)
     for index, zone in enumerate(objectives.forbid_zones):
-        _put_zone(spec, f"forbid/{index}", zone, (0.8, 0.1, 0.1, 0.3), objectives)
+        _put_zone(spec, f"forbid/{index}", zone, (0.8, 0.1, 0.1, 0.3), judged)
 
 
-def _put_zone(
-    spec: Any, name: str, zone: Box, colour: tuple[float, ...], objectives: Objectives
-) -> None:
+def _put_zone(spec: Any, name: str, zone: Box, colour: tuple[float, ...], judged: str) -> None:
     low, high = np.array(zone.min_mm) * _M_PER_MM, np.array(zone.max_mm) * _M_PER_MM
     spec.worldbody.add_geom(
         name=f"{_OURS}{name}",
@@ -286,7 +285,7 @@ def _put_zone(
         name=f"{_OURS}{name}",
         type=mujoco.mjtSensor.mjSENS_GEOMDIST,
         objtype=mujoco.mjtObj.mjOBJ_GEOM,
-        objname=_judged_geom(objectives),
+        objname=judged,
         reftype=mujoco.mjtObj.mjOBJ_GEOM,
         refname=f"{_OURS}{name}",
         cutoff=_FAR_M,

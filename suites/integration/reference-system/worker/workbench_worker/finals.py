@@ -17,7 +17,6 @@ from workbench_contract.design import CONNECTIONS
 from workbench_contract.episodes import AgentRole, Purpose
 from workbench_contract.events import EventKind
 from workbench_contract.handover import OpenRequest
-from workbench_contract.objectives import Control
 from workbench_contract.package import VIEWS
 from workbench_contract.renders import (
     FINAL,
@@ -41,7 +40,6 @@ from workbench_worker.designs import (
     put_together,
 )
 from workbench_worker.jobs import Job
-from workbench_worker.opening import purpose_of
 from workbench_worker.refusal import Refused
 from workbench_worker.sessions import Session
 from workbench_worker.surveys import Surveyed
@@ -179,26 +177,9 @@ async def _scene(worker: Parts, job: Job, built: _Built) -> bytes:
     if isinstance(built.measured, Refused):
         raise built.measured
     scene = await put_together(
-        job,
-        worker,
-        _SCRIPT,
-        built.measured,
-        connections=built.connections,
-        objectives=None,
-        controls=_controls(job.session),
+        job, worker, _SCRIPT, built.measured, connections=built.connections, objectives=None
     )
     return scene.text.encode()
-
-
-def _controls(session: Session) -> dict[str, Control]:
-    """What the benchmark tells its motors: some are told places."""
-    opened = purpose_of(session)
-    if not validity.is_due(opened) or faults.on("final-motors-push"):
-        return {}
-    _, goal = validity.handed(opened)
-    known, _ = objectives_file.read_objectives(goal)
-    parts = known.moving_parts if known else []
-    return {each.name: each.control for each in parts if each.control is not None}
 
 
 async def _video(worker: Parts, job: Job) -> dict[str, bytes]:

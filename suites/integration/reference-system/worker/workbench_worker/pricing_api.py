@@ -14,10 +14,10 @@ from workbench_contract.events import EventKind
 from workbench_contract.findings import Finding, Stage
 from workbench_contract.pricing import Priced, PriceRefused, PriceRequest
 from workbench_contract.problem import Malformed
+from workbench_foundation import faults
 from workbench_planning import estimate as estimate_file
 from workbench_planning import objectives as objectives_file
 from workbench_planning.text import finding, is_absent
-from workbench_foundation import faults
 from workbench_worker import costs, planted
 from workbench_worker.asked import CurrentSession, Parts, Worker, refusals
 from workbench_worker.files_api import put_bytes, read_bytes

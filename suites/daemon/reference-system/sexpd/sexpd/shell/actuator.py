@@ -108,6 +108,8 @@ class Shell:
         """
         if seconds is None:
             seconds = self.timeout_s(None)
+            if faults.on("typed-command-unbounded"):
+                seconds = float(self._config["shell.longest_s"])
         async with self._slots:
             try:
                 outcome = await self._judge_and_execute(command, route=route, seconds=seconds)

@@ -16,7 +16,7 @@ from butlers.tool import ToolFunction
 
 _DEFAULT_URL = "https://www.googleapis.com/calendar/v3"
 _DEFAULT_LENGTH = timedelta(hours=1)
-#: That are asked for at a time: of 250 events each.
+#: As many are asked for, one after the other.
 _MOST_PAGES = 20
 
 
