@@ -20,6 +20,7 @@ from typing import Any
 from workbench_foundation import faults
 from workbench_worker import design, fidelity, geometry, looking, physics, solids, survey, validation
 from workbench_worker.confined import environment
+from workbench_worker.deferred import import_build123d
 from workbench_worker.walls import Walls, die_with_parent, fork_behind
 
 _REQUEST_BYTES = 65_536
@@ -53,7 +54,7 @@ def main() -> None:
     import workbench_physics.simulate  # noqa: F401
 
     control.send(b"physics")
-    import build123d  # noqa: F401
+    import_build123d()
     import coacd  # noqa: F401
     import embreex.mesh_construction  # noqa: F401
     import embreex.rtcore_scene  # noqa: F401
