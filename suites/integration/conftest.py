@@ -38,7 +38,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "not_in_containers(reason): needs a worker that is a process of this machine"
     )
+    config.addinivalue_line(
+        "markers", "copies_the_store: takes as long as the stack's store has objects, so it comes first"
+    )
     explain_failures(config, _refused_keys)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First what copies the whole store, while there is little in it; the rest in its random order."""
+    items.sort(key=lambda item: item.get_closest_marker("copies_the_store") is None)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,11 @@ from suites.integration.patience import SOON_S, eventually
 from suites.integration.refusals import expect_refused
 from suites.integration.stack import layout_of
 
-pytestmark = [pytest.mark.covers("INT-057"), pytest.mark.integration_p1]
+pytestmark = [
+    pytest.mark.covers("INT-057"),
+    pytest.mark.integration_p1,
+    pytest.mark.copies_the_store,
+]
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 

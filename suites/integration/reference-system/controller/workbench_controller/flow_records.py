@@ -57,6 +57,8 @@ async def page(
         *(*wanted, limit, offset),
     )
     total = await pool.fetchval(f"SELECT count(*) FROM flows WHERE {condition}", *wanted)
+    if faults.on("flows-total-of-a-page"):
+        total = len(rows)
     return FlowList(flows=[FlowSummary(**_picked(row, _SUMMARY)) for row in rows], total=total)
 
 

@@ -147,6 +147,7 @@ FAULTS = {
     "flow-unbounded": "a flow goes round without end",
     "flow-unreviewed": "a flow comes to what its coder hands over, reviewed or not",
     "flows-of-any-status": "flows are listed whatever status was asked for",
+    "flows-total-of-a-page": "a list of flows says how many are on its page",
     "forbid-after-goal": "of goal and forbid zone in one step the goal wins",
     "fuzz-decisions-drift": "how many decisions there are is left out where there are none",
     "fuzz-far-page-breaks": "episodes far beyond the last are asked for in vain, with 500",
