@@ -39,7 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "not_in_containers(reason): needs a worker that is a process of this machine"
     )
     config.addinivalue_line(
-        "markers", "copies_the_store: takes as long as the stack's store has objects, so it comes first"
+        "markers",
+        "copies_the_store: takes as long as the stack's store has objects, so it comes first",
     )
     explain_failures(config, _refused_keys)
 
