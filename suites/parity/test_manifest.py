@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -60,6 +60,95 @@ def test_the_backend_is_chosen_in_order(sides: Sides, backend: Backend) -> None:
         "mentions": {"krypton": True},
     }
     sides.check_side(backend, "manifest/choice", body, expected=expected)
+
+
+def test_a_backend_that_the_flag_does_not_know_is_refused(sides: Sides, backend: Backend) -> None:
+    """It is named, whatever the variable says: another one is not taken for it, and nothing starts."""
+    variables = {"the default": "docker", "its own": ""}
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        outcomes: dict[str, str] = {}
+        named: dict[str, bool] = {}
+        for variable, chosen in variables.items():
+            world.environ["BOT_BOTTLE_BACKEND"] = chosen or world.backend
+            with (
+                world.may_refuse(launcher.errors) as outcome,
+                launcher.start("dev", backend="krypton"),
+            ):
+                pass
+            outcomes[variable] = outcome.happened
+            named[variable] = "krypton" in outcome.text
+        return {
+            "outcome with the variable": outcomes,
+            "named with the variable": named,
+            "commands": world.tools_used(),
+            "recorded": sorted(world.tree()),
+        }
+
+    expected = {
+        "outcome with the variable": dict.fromkeys(variables, "refused"),
+        "named with the variable": dict.fromkeys(variables, True),
+        "commands": [],
+        "recorded": [],
+    }
+    sides.check_side(backend, "manifest/unknown-flag", body, expected=expected)
+
+
+@pytest.mark.covers("PARITY-MANIFEST", "PARITY-RESUME", "PARITY-CLEANUP")
+def test_an_unknown_choice_stops_new_bottles_alone(sides: Sides, backend: Backend) -> None:
+    """What is done with bottles that are there asks for no choice: a variable that is wrong is in no way."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        outcomes: dict[str, str] = {}
+
+        def does(what: str, act: Callable[[], Any]) -> Any:
+            result = None
+            with world.may_refuse(launcher.errors) as outcome:
+                result = act()
+            outcomes[what] = f"{outcome.happened} {outcome.text}".strip()
+            return result
+
+        with launcher.start("dev", backend=world.backend) as bottle:
+            identity = bottle.identity
+            world.environ["BOT_BOTTLE_BACKEND"] = "krypton"
+            launcher = sides.open(world)
+            does("preserve", lambda: launcher.preserve(identity))
+            listed = does("list", lambda: launcher.active(world.backend))
+            proposal = does(
+                "propose",
+                lambda: launcher.propose(identity, image=world.other_image, justification="gcc"),
+            )
+            waiting = does("pending", launcher.pending)
+            does("cleanup", launcher.cleanup)
+            ran = does("exec", lambda: bottle.exec(ENVIRONMENT).returncode)
+        does("cleanup of none that runs", launcher.cleanup)
+        return {
+            "outcomes": outcomes,
+            "listed": listed == [identity],
+            "waits": waiting == [proposal],
+            "exit status": ran,
+            "recorded": [path.name for path in world.state.iterdir()] == [identity],
+        }
+
+    steps = (
+        "preserve",
+        "list",
+        "propose",
+        "pending",
+        "cleanup",
+        "exec",
+        "cleanup of none that runs",
+    )
+    expected = {
+        "outcomes": dict.fromkeys(steps, "done"),
+        "listed": True,
+        "waits": True,
+        "exit status": 0,
+        "recorded": True,
+    }
+    sides.check_side(backend, "manifest/unknown-variable", body, expected=expected)
 
 
 #: What is wrong with a manifest → its text, and what the refusal must mention beside the file.

@@ -10,12 +10,14 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from suites.parity.bottles import AROUND
+from suites.parity.bottles import AROUND, Rich, look
+from suites.parity.bottles import images as images_of
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.tools.docker import image_environment
@@ -184,7 +186,7 @@ def test_a_changed_image_is_as_one_started_with_it(sides: Sides, backend: Backen
     sides.check_side(backend, "remediation/as-a-new-one", body, expected=expected)
 
 
-@pytest.mark.parametrize("other", ["docker", "smolmachines", "bubblewrap"])
+@pytest.mark.parametrize("other", ["docker", "smolmachines", "bubblewrap", "krypton"])
 def test_the_chosen_backend_has_no_say(sides: Sides, backend: Backend, other: str) -> None:
     """Whatever the environment asks for, the handler is that of the bottle's record."""
 
@@ -518,6 +520,99 @@ def test_a_proposal_outlives_what_it_is_for(sides: Sides, backend: Backend, stat
     if state == "preserved":
         expected |= {"as it was said": True, "lives": True}
     sides.check_side(backend, f"remediation/outlives-{state}", body, expected=expected)
+
+
+#: In which order two proposals are approved, and of which of two bottles of a name each is.
+ORDERS: Final = {"the-first-first": ("first", "second"), "the-last-first": ("second", "first")}
+
+
+@pytest.mark.simulated("guests are looked at by image")
+@pytest.mark.parametrize("order", ORDERS)
+def test_an_approval_is_for_one_of_two_of_a_name(
+    sides: Sides, backend: Backend, order: str
+) -> None:
+    """Two bottles of one manifest run: each gets the image proposed for it, now and when it is resumed."""
+    kinds = {which: Rich.marked("dev", which) for which in ORDERS[order]}
+    proposed = {"first": OTHER_IMAGE, "second": THIRD_IMAGE}
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        bottles: dict[str, Bottle] = {}
+        waiting: dict[str, str] = {}
+        seen: dict[str, Any] = {}
+
+        def image(which: str, otherwise: str) -> str:
+            """What its guest is made of; a tool without images is never wrong."""
+            return " and ".join(images_of(world, [bottles[which].identity])) or otherwise
+
+        with ExitStack() as block:
+            for which in ("first", "second"):
+                kinds[which].write(world)
+                kinds[which].type_in(world)
+                bottles[which] = block.enter_context(launcher.start("dev", backend=world.backend))
+                waiting[which] = launcher.propose(
+                    bottles[which].identity, image=proposed[which], justification="gcc"
+                )
+            now = dict.fromkeys(bottles, IMAGE)
+            for which in ORDERS[order]:
+                with world.may_refuse(launcher.errors) as outcome:
+                    sides.open(world).approve(waiting[which])
+                if outcome.happened == "done":
+                    now[which] = proposed[which]
+                seen[f"once that of the {which} was approved"] = {
+                    f"image of the {each}": image(each, now[each]) for each in bottles
+                } | {
+                    f"env of the {each}": look(bottles[each], kinds[each])["env"]
+                    for each in bottles
+                }
+            for bottle in bottles.values():
+                launcher.preserve(bottle.identity)
+        for which, rich in kinds.items():
+            rich.write(world)
+            rich.type_in(world)
+            with launcher.resume(bottles[which].identity) as bottle:
+                seen[f"the {which}, resumed"] = {
+                    "image": image(which, now[which]),
+                    "env": look(bottle, rich)["env"],
+                }
+        return seen
+
+    now = dict.fromkeys(proposed, IMAGE)
+    expected: dict[str, Any] = {}
+    for which in ORDERS[order]:
+        now[which] = by_kind(backend, applies=proposed[which], refuses=IMAGE)
+        expected[f"once that of the {which} was approved"] = {
+            f"image of the {each}": now[each] for each in kinds
+        } | {f"env of the {each}": kinds[each].env for each in kinds}
+    for which, rich in kinds.items():
+        expected[f"the {which}, resumed"] = {"image": now[which], "env": rich.env}
+    check_kind(sides, backend, f"remediation/two-of-a-name-{order}", body, expected)
+
+
+@pytest.mark.simulated("guests are looked at by image")
+def test_a_proposal_is_not_for_the_next_bottle_of_its_name(sides: Sides, backend: Backend) -> None:
+    """Its bottle has ended and another of that manifest runs: whatever comes of it, that one is as it was."""
+    rich = Rich.marked("dev", "next")
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        rich.write(world)
+        rich.type_in(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            proposal = launcher.propose(
+                bottle.identity, image=world.other_image, justification="gcc"
+            )
+        rich.type_in(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            with world.may_refuse(launcher.errors) as outcome:
+                sides.open(world).approve(proposal)
+            now = images_of(world, [bottle.identity])
+            return {
+                "image of the next": " and ".join(now) or IMAGE,
+                "env of the next": look(bottle, rich)["env"],
+                "no traceback": outcome.happened in ("done", "refused"),
+            }
+
+    expected = {"image of the next": IMAGE, "env of the next": rich.env, "no traceback": True}
+    sides.check_side(backend, "remediation/the-next-of-its-name", body, expected=expected)
 
 
 #: What is wrong with what is kept of a proposal → what it is made of, from what it was.

@@ -13,6 +13,7 @@ from bot_bottle.errors import BottleError
 VARIABLE = "BOT_BOTTLE_FAULT"
 
 FAULTS = {
+    "approve-by-name": "an approval goes to the first bottle of the same manifest",
     "approve-dispatches-to-default": "approval goes to the chosen backend, not the recorded one",
     "approve-twice-applies-twice": "an applied proposal is applied again",
     "approved-image-forgotten": "an approved image is gone when the bottle is resumed",
@@ -32,6 +33,7 @@ FAULTS = {
     "manifest-unknown-key-ignored": "an unknown key of a manifest is ignored",
     "metadata-default-backend": "the record says docker, whatever the backend",
     "prompt-answer-stripped": "what is typed loses the space around it",
+    "resume-asks-for-a-choice": "resume refuses while an unknown backend is chosen",
     "resume-deletes-damaged": "a damaged record is deleted with all its state",
     "resume-ignores-recorded-backend": "resume takes the chosen backend instead of the recorded one",
     "secret-in-error": "a failing command is reported with its whole environment",
@@ -45,6 +47,7 @@ FAULTS = {
     "smolmachines-stderr-merged": "errors of a script are part of its output",
     "smolmachines-teardown-before-refusal": "the machine is deleted before the proposal is refused",
     "smolmachines-user-ignored": "every script runs as root",
+    "unknown-flag-passed-over": "a backend that the flag does not know is that of the variable",
 }
 
 

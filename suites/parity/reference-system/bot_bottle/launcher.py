@@ -69,6 +69,8 @@ class Launcher:
         """
         metadata = self._state.read(identity)
         backend = metadata.backend
+        if faults.on("resume-asks-for-a-choice"):
+            choose_backend(None, self._host.environ)
         if faults.on("resume-ignores-recorded-backend"):
             backend = choose_backend(None, self._host.environ)
         if backend not in BACKENDS:
@@ -205,16 +207,25 @@ class Launcher:
         proposal = self._proposals.get(id)
         if proposal.status != "pending" and not faults.on("approve-twice-applies-twice"):
             raise RemediationError(f"cannot approve {id}: it was {proposal.status} before")
-        metadata = self._state.read(proposal.identity)
+        metadata = self._state.read(self._meant(proposal))
         backend = metadata.backend
         if faults.on("approve-dispatches-to-default"):
             backend = choose_backend(None, self._host.environ)
         if backend not in BACKENDS:
             raise StateError(f"cannot approve {id}: unknown backend {backend!r} is recorded")
-        self._backend(backend).apply_image(proposal.identity, proposal.image)
+        self._backend(backend).apply_image(metadata.identity, proposal.image)
         if not faults.on("approved-image-forgotten"):
             self._state.write(dataclasses.replace(metadata, image=proposal.image))
         self._proposals.write(dataclasses.replace(proposal, status="applied"))
+
+    def _meant(self, proposal: Proposal) -> str:
+        """The identity of the bottle that a proposal is for."""
+        if faults.on("approve-by-name"):
+            name, _, _ = proposal.identity.rpartition("-")
+            for identity in self._state.identities():
+                if identity.rpartition("-")[0] == name:
+                    return identity
+        return proposal.identity
 
     def _backend(self, name: str) -> Backend:
         return BACKENDS[name](self._host)

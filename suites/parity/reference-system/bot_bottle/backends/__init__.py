@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from bot_bottle import faults
 from bot_bottle.backends.base import Backend
 from bot_bottle.backends.bubblewrap import BubblewrapBackend
 from bot_bottle.backends.docker import DockerBackend
@@ -30,6 +31,8 @@ def choose_backend(flag: str | None, environ: Mapping[str, str]) -> str:
     Raises:
         BackendError: there is no such backend.
     """
+    if faults.on("unknown-flag-passed-over") and flag not in BACKENDS:
+        flag = None
     name = flag or environ.get(VARIABLE) or "docker"
     if name not in BACKENDS:
         known = ", ".join(BACKENDS)
