@@ -32,6 +32,7 @@ FAULTS = {
     "empty-host-value-missing": "a host variable that is empty is taken for a missing one",
     "manifest-unknown-key-ignored": "an unknown key of a manifest is ignored",
     "metadata-default-backend": "the record says docker, whatever the backend",
+    "old-records-resumed-alone": "a record without a backend is docker's to a resume only",
     "prompt-answer-stripped": "what is typed loses the space around it",
     "resume-asks-for-a-choice": "resume refuses while an unknown backend is chosen",
     "resume-deletes-damaged": "a damaged record is deleted with all its state",

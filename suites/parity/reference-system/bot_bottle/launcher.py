@@ -16,7 +16,7 @@ from bot_bottle.errors import BackendError, HeldError, RemediationError, StateEr
 from bot_bottle.host import Host
 from bot_bottle.manifest import load_bottle
 from bot_bottle.proposals import Proposal, Proposals
-from bot_bottle.state import Metadata, State
+from bot_bottle.state import OLDEST_BACKEND, Metadata, State
 
 
 class Launcher:
@@ -69,6 +69,8 @@ class Launcher:
         """
         metadata = self._state.read(identity)
         backend = metadata.backend
+        if faults.on("old-records-resumed-alone"):
+            backend = backend or OLDEST_BACKEND
         if faults.on("resume-asks-for-a-choice"):
             choose_backend(None, self._host.environ)
         if faults.on("resume-ignores-recorded-backend"):

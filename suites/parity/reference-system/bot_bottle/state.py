@@ -234,5 +234,6 @@ def _parse(file: Path, identity: str) -> Metadata:
         known[key] = value
     if known["identity"] != identity:
         raise StateError(f"cannot read {file}: it is the record of another identity")
-    known["backend"] = known["backend"] or OLDEST_BACKEND
+    if not faults.on("old-records-resumed-alone"):
+        known["backend"] = known["backend"] or OLDEST_BACKEND
     return Metadata(**known)  # type: ignore[arg-type]
