@@ -189,6 +189,11 @@ class World:
             f"{tool.name} {name}": guest for tool in tools for name, guest in tool.guests.items()
         }
 
+    def mounts(self) -> list[tuple[str, Path]]:
+        """What simulated guests are given of the host: path inside, and folder or file of the host."""
+        guests = [each.mounts for each in self.guests().values()]
+        return [pair for mounts in (*guests, self.bwrap.mounts) for pair in mounts.items()]
+
     def ran(self) -> list[Ran]:
         """Every command that was run in a simulated guest of this world's backend, in order."""
         return [each for tool in (self.docker, self.smolvm, self.bwrap) for each in tool.ran]

@@ -51,6 +51,7 @@ class Bwrap:
     Attributes:
         ran: every command it ran in a sandbox.
         starts: the kernel lets it make a sandbox.
+        mounts: what its commands saw of the host: path inside → folder or file of the host.
     """
 
     name = "bwrap"
@@ -58,6 +59,7 @@ class Bwrap:
     def __init__(self) -> None:
         self.ran: list[Ran] = []
         self.starts = True
+        self.mounts: dict[str, Path] = {}
 
     def run(self, call: Call) -> Reply:
         """Run one command in a sandbox over the folders it binds."""
@@ -72,6 +74,7 @@ class Bwrap:
             return Reply(returncode=1, stderr=b"bwrap: No command specified\n")
         if not self.starts:
             return Reply(returncode=1, stderr=b"bwrap: No permissions to create a new namespace\n")
+        self.mounts |= {path: each for path, each in sandbox.binds.items() if each is not None}
         self.ran.append(Ran(guest="", argv=tuple(command), user=sandbox.user))
         return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, files=sandbox)
 

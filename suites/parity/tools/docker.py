@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
-from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
+from suites.parity.tools.flags import SWITCH, VALUE, Flags, mounts_of, parse
 from suites.parity.tools.guest import Guest, Ran
 
 __all__ = ["Docker", "image_environment"]
@@ -190,9 +190,9 @@ class Docker:
         labels = dict(label.partition("=")[::2] for label in flags.all("label"))
         if "" in labels:
             return _says(f"invalid label '={labels['']}': empty name", 125)
-        self.adopt(
-            name, Guest(env=env, image=image, labels=labels, is_running=False, has_run=False)
-        )
+        guest = Guest(env=env, image=image, labels=labels, is_running=False, has_run=False)
+        guest.mounts = mounts_of(flags)
+        self.adopt(name, guest)
         started = self._start(name, flags)
         if not started.returncode:
             started = Reply(stdout=f"{self._ids[name]}\n".encode())

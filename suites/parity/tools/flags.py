@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from suites.parity.compare import UnknownInvocation
 
-__all__ = ["SWITCH", "VALUE", "Flags", "parse"]
+__all__ = ["SWITCH", "VALUE", "Flags", "mounts_of", "parse"]
 
 SWITCH: Final = "switch"
 VALUE: Final = "value"
@@ -83,6 +84,23 @@ def parse(
             flags.values.setdefault(name, []).append(value or "")
     flags.rest = tuple(rest)
     return flags
+
+
+def mounts_of(flags: Flags) -> dict[str, Path]:
+    """What ``-v SOURCE:TARGET`` and ``--mount`` let a guest see of the host: target → source.
+
+    A volume that has a name is the tool's own, and nothing of the host.
+    """
+    pairs = [each.split(":")[:2] for each in flags.all("volume")]
+    for each in flags.all("mount"):
+        keys = dict(part.partition("=")[::2] for part in each.split(","))
+        source = keys.get("source", keys.get("src", ""))
+        pairs.append([source, keys.get("target", keys.get("destination", keys.get("dst", "")))])
+    return {
+        pair[1].rstrip("/") or "/": Path(pair[0])
+        for pair in pairs
+        if pair[0].startswith("/") and pair[1:]
+    }
 
 
 def _apart(word: str, known: Mapping[str, tuple[str, str]]) -> list[tuple[str, str | None]]:

@@ -10,7 +10,8 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from stat import S_IMODE
 from typing import Final, Protocol
 
 from suites.parity.compare import Reply, UnknownInvocation
@@ -144,6 +145,7 @@ class Guest:
         files: path → contents; a stand-in for its file system.
         modes: path → permissions, of what was copied in.
         links: path → what a symbolic link holds.
+        mounts: path → the folder or file of the host that is to be seen there.
         image: what it was made of.
         labels: what its tool knows it by, beside its name.
         is_running: commands can be run in it.
@@ -154,6 +156,7 @@ class Guest:
     files: dict[str, bytes] = field(default_factory=dict)
     modes: dict[str, int] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    mounts: dict[str, Path] = field(default_factory=dict)
     image: str = ""
     labels: dict[str, str] = field(default_factory=dict)
     is_running: bool = True
@@ -174,11 +177,22 @@ class Guest:
 
     def read(self, path: str) -> bytes | None:
         """The contents of a file."""
-        return self.files.get(self.place(path))
+        file = self._mounted(path)
+        return self.files.get(self.place(path)) if file is None else file.read_bytes()
 
     def mode(self, path: str) -> int | None:
         """Its permissions."""
-        return self.modes.get(self.place(path))
+        file = self._mounted(path)
+        return self.modes.get(self.place(path)) if file is None else S_IMODE(file.stat().st_mode)
+
+    def _mounted(self, path: str) -> Path | None:
+        """The file of the host that is seen at a path."""
+        place = PurePosixPath(self.place(path))
+        for above in (place, *place.parents):
+            if (source := self.mounts.get(str(above))) is not None:
+                file = source / place.relative_to(above)
+                return file if file.is_file() else None
+        return None
 
     def link(self, target: str, path: str) -> bool:
         """Make a symbolic link."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.docker import copy_tree
-from suites.parity.tools.flags import SWITCH, VALUE, Flags, parse
+from suites.parity.tools.flags import SWITCH, VALUE, Flags, mounts_of, parse
 from suites.parity.tools.guest import Guest, Ran
 
 __all__ = ["Smolvm"]
@@ -89,6 +89,7 @@ class Smolvm:
         self.guests[name] = Guest(
             env={**base, **env}, image=flags.one("image"), is_running=False, has_run=False
         )
+        self.guests[name].mounts = mounts_of(flags)
         return Reply(stdout=f"{name}\n".encode())
 
     def _power(self, flags: Flags, command: str) -> Reply:

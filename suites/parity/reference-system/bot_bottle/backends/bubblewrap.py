@@ -146,6 +146,8 @@ class BubblewrapBottle:
         command += ["--ro-bind-try", "/etc/ssl", "/etc/ssl"]
         command += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
         command += ["--ro-bind", str(self._folder / "passwd"), "/etc/passwd"]
+        if faults.on("bubblewrap-binds-the-root"):
+            command += ["--ro-bind", "/", "/host"]
         command += ["--proc", "/proc", "--dev", "/dev"]
         for inside, name in _WRITABLE.items():
             command += ["--bind", str(self._folder / name), inside]

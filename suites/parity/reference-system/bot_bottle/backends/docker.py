@@ -116,6 +116,8 @@ class DockerBackend:
         argv = ["run", "-d", "--name", name]
         argv += ["--label", f"{_IDENTITY}={identity}", "--label", f"{_HOME}={self._host.owner}"]
         argv += ["--label", f"{_VARIABLES}={' '.join([*env.literals, *env.forwarded])}"]
+        if faults.on("docker-mounts-the-home"):
+            argv += ["-v", f"{self._host.home}:/host"]
         inherited = dict(self._host.environ)
         with _env_file(self._host.root, identity, in_file) as file:
             argv += ["--env-file", str(file)]
