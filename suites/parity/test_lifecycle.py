@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -212,6 +213,55 @@ def test_a_file_is_copied_in(sides: Sides, backend: Backend, what: str) -> None:
 
     expected = {"returncode": 0, "text": True}
     sides.check_side(backend, f"lifecycle/cp-{what}", body, expected=expected)
+
+
+#: Names that are bytes and no more: none is another's, and the longest is as long as a name can be.
+BYTES: Final = {
+    "no-utf-8": "Z\udcfcrich\udcff.txt",
+    "a-newline": "a\nb.txt",
+    "a-newline-at-the-end": "b.txt\n",
+    "a-sign-and-a-mark": "e\u0301.txt",
+    "a-sign-that-has-it": "\u00e9.txt",
+    "as-long-as-can-be": "x" * 255,
+    "letters-as-long-as-can-be": "\u00e9" * 127,
+}
+
+
+@pytest.mark.simulated("files that are really there, whose names are bytes")
+def test_names_are_bytes(there: Sides, backend: Backend) -> None:
+    """A file of any name arrives under it, by itself and in a folder: none is changed, folded or passed over."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        folder = world.home / "work"
+        for name in BYTES.values():
+            (folder / "deep" / name).mkdir(parents=True)
+            (folder / "deep" / name / name).write_bytes(os.fsencode(name))
+            (folder / name).write_bytes(os.fsencode(name))
+        problems: dict[str, str] = {}
+        with launcher.start("dev", backend=world.backend) as bottle:
+
+            def look_at(what: str, name: str, place: str) -> None:
+                text = bottle.exec(script_that_reads(place)).stdout
+                if os.fsencode(text) != os.fsencode(name):
+                    problems[what] = f"{place}: found {text!r}"
+
+            for what, name in BYTES.items():
+                with world.may_refuse(launcher.errors) as outcome:
+                    bottle.cp_in(folder / name, f"/tmp/{name}")
+                if outcome.happened != "done":
+                    problems[what] = f"{outcome.happened} {outcome.text}"
+                else:
+                    look_at(what, name, f"/tmp/{name}")
+            with world.may_refuse(launcher.errors) as outcome:
+                bottle.cp_in(folder, "/tmp/folder")
+            for what, name in BYTES.items() if outcome.happened == "done" else ():
+                look_at(f"{what}, in a folder", name, f"/tmp/folder/{name}")
+                look_at(f"{what}, of a folder", name, f"/tmp/folder/deep/{name}/{name}")
+        return {"the folder": outcome.happened, "names that are not there": problems}
+
+    expected = {"names that are not there": {}, "the folder": "done"}
+    there.check_side(backend, "lifecycle/cp-names", body, expected=expected)
 
 
 def test_what_is_copied_in_is_its_owners(sides: Sides, backend: Backend) -> None:

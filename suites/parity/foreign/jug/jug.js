@@ -111,10 +111,11 @@ const agent = (options, identity, ...words) => inGuest(identity, words, { user: 
 
 async function cp(_, identity, source, target) {
   const { backend } = bottle.recordOf(identity);
-  const file = path.resolve(textOf(source));
-  if (!fs.existsSync(file)) refuse(`cannot copy ${file}: there is no such file`);
-  const done = await run(backends[backend].copy(identity, Buffer.from(file).toString('latin1'), target));
-  if (done.status !== 0) refuse(`cannot copy ${file}: ${textOf(done.stderr).trim()}`);
+  // A name is bytes, which `path` would take for text.
+  const file = source.startsWith('/') ? source : `${fs.readlinkSync('/proc/self/cwd', 'latin1')}/${source}`;
+  if (!fs.existsSync(Buffer.from(file, 'latin1'))) refuse(`cannot copy ${textOf(file)}: there is no such file`);
+  const done = await run(backends[backend].copy(identity, file, target));
+  if (done.status !== 0) refuse(`cannot copy ${textOf(file)}: ${textOf(done.stderr).trim()}`);
 }
 
 function keep(_, identity) {

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from bot_bottle import faults
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DRAFT = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -60,7 +62,7 @@ def _put(above: int, parts: Sequence[str], source: Path) -> None:
 def _fill(folder: int, source: Path) -> None:
     for each in sorted(source.iterdir()):
         if each.is_symlink():
-            with _draft_name(folder) as draft:
+            with _draft_name(folder, each.name) as draft:
                 os.symlink(os.readlink(each), draft, dir_fd=folder)
                 os.rename(draft, each.name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
@@ -70,7 +72,7 @@ def _fill(folder: int, source: Path) -> None:
 def _write(folder: int, name: str, source: Path) -> None:
     if not source.is_file():
         raise OSError(errno.EINVAL, "it is neither a file nor a folder")
-    with source.open("rb") as content, _draft_name(folder) as draft:
+    with source.open("rb") as content, _draft_name(folder, name) as draft:
         descriptor = os.open(draft, _DRAFT, 0o600, dir_fd=folder)
         with os.fdopen(descriptor, "wb") as file:
             shutil.copyfileobj(content, file)
@@ -79,9 +81,11 @@ def _write(folder: int, name: str, source: Path) -> None:
 
 
 @contextmanager
-def _draft_name(folder: int) -> Iterator[str]:
-    """A name for what is not complete yet; whatever has it at the end of the block is removed."""
+def _draft_name(folder: int, name: str) -> Iterator[str]:
+    """A name for what is not complete yet, however long its own is; whatever has it at the end of the block is removed."""
     draft = f".{secrets.token_hex(8)}.draft"
+    if faults.on("bubblewrap-drafts-by-name"):
+        draft = f".{name}.draft"
     try:
         yield draft
     finally:

@@ -19,6 +19,7 @@ FAULTS = {
     "approved-image-forgotten": "an approved image is gone when the bottle is resumed",
     "bubblewrap-binds-the-root": "the guest sees all of the host's files, read-only",
     "bubblewrap-env-inherited": "the guest inherits the environment of the host",
+    "bubblewrap-drafts-by-name": "a file is written under a longer name first",
     "cleanup-forgets-smolmachines": "machines of crashed launches are left behind",
     "cleanup-takes-preserved": "cleanup removes the state of preserved bottles",
     "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
