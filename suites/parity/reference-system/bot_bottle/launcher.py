@@ -202,7 +202,7 @@ class Launcher:
             BottleError: it cannot be applied, or was; it stays as it is and the bottle lives.
         """
         self._proposals.get(id)
-        with self._proposals.alone():
+        with self._proposals.alone(id):
             self._apply(id)
 
     def _apply(self, id: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 
+from bot_bottle import faults
 from bot_bottle.errors import RemediationError, told
 from bot_bottle.host import Host
 from bot_bottle.state import alone, write_atomically
@@ -38,8 +39,11 @@ class Proposals:
     def add(self, identity: str, *, image: str, justification: str) -> Proposal:
         if not image.strip() or not justification.strip():
             raise RemediationError("cannot queue a proposal without an image and a justification")
+        id = f"p-{secrets.token_hex(4)}"
+        if faults.on("proposals-are-counted"):
+            id = f"p-{len(list(self._folder.glob('p-*.json'))) + 1:08x}"
         proposal = Proposal(
-            id=f"p-{secrets.token_hex(4)}",
+            id=id,
             identity=identity,
             image=image,
             justification=justification,
@@ -50,9 +54,10 @@ class Proposals:
         return proposal
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other process approves at the same time."""
-        with alone(self._folder / "guard"):
+    def alone(self, id: str) -> Iterator[None]:
+        """No other process approves at the same time, neither this proposal nor another."""
+        guard = f"{id}.guard" if faults.on("approvals-alone-by-proposal") else "guard"
+        with alone(self._folder / guard):
             yield
 
     def write(self, proposal: Proposal) -> None:
