@@ -593,10 +593,11 @@ def test_closing_is_idempotent_and_touches_nothing_else(sides: Sides, backend: B
 
 @pytest.mark.simulated("guests of others are made up")
 def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> None:
-    """A guest that is gone already is no error at the end."""
+    """A guest that is gone already is no error at the end, also when a value is what a tool says of that."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.write_bottle("dev", {"image": world.image})
+        env = {"ONE": "No such container", "TWO": "not found", "THREE": "No", "FOUR": "not"}
+        world.write_bottle("dev", {"image": world.image, "env": env})
         with (
             world.may_refuse(launcher.errors) as outcome,
             launcher.start("dev", backend=world.backend),

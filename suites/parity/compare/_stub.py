@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Final, Protocol
@@ -99,17 +99,18 @@ class CommandStub:
         self.missing: set[str] = set()
         self._tools = dict(tools)
         self._folder = folder
-        self._failures: dict[int, Reply] = {}
+        self._failures: dict[int, Reply | Callable[[Call], Reply]] = {}
         self._crash_at: int | None = None
         self._crash_after = False
         self._dead = False
 
-    def fail_at(self, number: int, *, reply: Reply | None = None) -> None:
+    def fail_at(self, number: int, *, reply: Reply | Callable[[Call], Reply] | None = None) -> None:
         """Let one call fail without any effect.
 
         Args:
             number: which call from now on, counted from 1.
-            reply: what it answers; exit status 1 and a line on stderr, which is no UTF-8, when left out.
+            reply: what it answers, or makes of the call; exit status 1 and a line on stderr, which is
+                no UTF-8, when left out.
         """
         default = Reply(returncode=1, stderr=b"simulated failure: d\xe9j\xe0 vu\n")
         self._failures[len(self.calls) + number] = reply or default
@@ -164,7 +165,7 @@ class CommandStub:
         if call.tool in self.missing or not self._is_found(call):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), call.argv[0])
         if (failure := self._failures.pop(number, None)) is not None:
-            return failure
+            return failure if isinstance(failure, Reply) else failure(call)
         reply = self._answer(call)
         if crash:
             self._dead = True

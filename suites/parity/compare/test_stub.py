@@ -51,6 +51,13 @@ def test_calls_are_recorded_with_what_they_were_given(stub):
     assert (("/usr/bin/counter", "up"), {"A": "1"}, b"in") == (call.argv, call.env, call.stdin)
 
 
+def test_a_call_that_fails_can_say_what_it_was_given(stub):
+    """What it answers is made of the call."""
+    stub.fail_at(1, reply=lambda call: Reply(returncode=1, stderr=call.env["A"].encode()))
+
+    assert b"1" == stub.run(["counter", "up"], env={"A": "1"}).stderr
+
+
 @pytest.mark.parametrize("argv", [["counter", "down"], ["rm", "-rf", "/"]])
 def test_an_unknown_invocation_is_refused_even_when_it_is_swallowed(stub, argv):
     """A launcher that catches the refusal does not get away with it."""

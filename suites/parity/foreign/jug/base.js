@@ -150,6 +150,27 @@ function read(file) {
   });
 }
 
+// Values that no message repeats, as bytes.
+const values = new Set();
+
+function hide(some) {
+  for (const value of some) for (const line of [value, ...value.split(/\r?\n/)]) values.add(line.trim());
+}
+
+// What a tool said, for a message; a value in it is left out, quoted or not.
+function said(printed) {
+  let text = printed;
+  for (const value of [...values].filter(Boolean).sort((a, b) => b.length - a.length)) {
+    for (const spelt of [value, bytesOf(JSON.stringify(textOf(value)).slice(1, -1)), value.replaceAll('\n', '\\n')]) {
+      const exact = spelt.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+      // A short one is found as a word of its own alone.
+      text = text.replace(new RegExp(value.length < 6 ? `(?<!\\w)${exact}(?!\\w)` : exact, 'g'), '(a value)');
+    }
+  }
+  return textOf(text).trim();
+}
+
 module.exports = {
-  Refusal, alone, argv, bytesOf, environ, fault, home, made, read, refuse, root, run, textOf, told, written,
+  Refusal, alone, argv, bytesOf, environ, fault, hide, home, made, read, refuse, root, run, said, textOf, told,
+  written,
 };

@@ -4,7 +4,7 @@
 const fs = require('node:fs');
 const path = require('node:path');
 const crypto = require('node:crypto');
-const { alone, bytesOf, environ, fault, home, made, read, refuse, root, told, written } = require('./base');
+const { alone, bytesOf, environ, fault, hide, home, made, read, refuse, root, told, written } = require('./base');
 const { NoYaml, parse } = require('./yaml');
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
@@ -87,6 +87,7 @@ function resolved(manifest, ask) {
     } else if (variable(entry) !== undefined) hidden.set(name, environ.get(variable(entry)));
     else literals.set(name, bytesOf(fault('lines-of-dos-folded') ? entry.replace(/\r\n/g, '\n') : entry));
   }
+  hide([...literals.values(), ...hidden.values()]);
   return { literals, hidden };
 }
 

@@ -8,7 +8,7 @@
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
-const { bytesOf, environ, fault, home, made, refuse, root, run, textOf, told } = require('./base');
+const { bytesOf, environ, fault, hide, home, made, refuse, root, run, said, textOf, told } = require('./base');
 const { identities } = require('./bottle');
 
 const nameOf = (identity) => `bot-bottle-${identity}`;
@@ -17,7 +17,7 @@ const STEERS = /^(PATH|HOME|TMPDIR|USER|SHELL|NO_COLOR|(LD|DOCKER|BUILDKIT|COMPO
 
 async function tool(words, doing, env = environ) {
   const done = await run(words.map(bytesOf), { env });
-  if (done.status !== 0) refuse(`cannot ${doing}: ${words[0]} says: ${textOf(done.stderr).trim() || done.status}`);
+  if (done.status !== 0) refuse(`cannot ${doing}: ${words[0]} says: ${said(done.stderr) || done.status}`);
   return textOf(done.stdout);
 }
 
@@ -114,6 +114,7 @@ const docker = {
     const names = mine.names.slice(1).split(' ').filter(Boolean);
     if (!names.every((each) => now.has(each))) refuse(`cannot apply ${image} to ${identity}: docker does not tell its variables`);
     const hidden = new Map(names.map((each) => [each, now.get(each)]));
+    hide(hidden.values());
     const undo = [['rm', '-f', fresh]];
     try {
       await docker.start(fresh, identity, image, { literals: new Map(), hidden });
@@ -158,7 +159,7 @@ const smolmachines = {
     }
     const done = await run(words, { env });
     // If its name is taken, it is another's.
-    if (done.status !== 0) refuse(`cannot create ${name}: smolvm says: ${textOf(done.stderr).trim() || done.status}`);
+    if (done.status !== 0) refuse(`cannot create ${name}: smolvm says: ${said(done.stderr) || done.status}`);
     try {
       await tool(['smolvm', 'machine', 'start', '--name', name], `start ${name}`);
     } catch (error) {
@@ -170,7 +171,7 @@ const smolmachines = {
   async remove(identity) {
     const name = nameOf(identity);
     const done = await run(['smolvm', 'machine', 'delete', '--name', name, '-f']);
-    if (done.status !== 0 && !/not found/.test(done.stderr)) refuse(`cannot remove ${name}: smolvm says: ${textOf(done.stderr).trim()}`);
+    if (done.status !== 0 && !/not found/.test(done.stderr)) refuse(`cannot remove ${name}: smolvm says: ${said(done.stderr)}`);
     if ((await smolmachines.list()).includes(identity)) refuse(`cannot remove ${name}: it is still there`);
   },
 

@@ -8,7 +8,7 @@
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
-const { Refusal, alone, argv, fault, made, read, refuse, root, run, textOf, told, written } = require('./base');
+const { Refusal, alone, argv, fault, made, read, refuse, root, run, said, textOf, told, written } = require('./base');
 const bottle = require('./bottle');
 const { backends, nameOf, sweep } = require('./guests');
 
@@ -115,7 +115,7 @@ async function cp(_, identity, source, target) {
   const file = source.startsWith('/') ? source : `${fs.readlinkSync('/proc/self/cwd', 'latin1')}/${source}`;
   if (!fs.existsSync(Buffer.from(file, 'latin1'))) refuse(`cannot copy ${textOf(file)}: there is no such file`);
   const done = await run(backends[backend].copy(identity, file, target));
-  if (done.status !== 0) refuse(`cannot copy ${textOf(file)}: ${textOf(done.stderr).trim()}`);
+  if (done.status !== 0) refuse(`cannot copy ${textOf(file)}: ${said(done.stderr)}`);
 }
 
 function keep(_, identity) {

@@ -36,7 +36,7 @@ async def run(*argv, env=None):
 async def must(what, *argv, env=None):
     status, out, err = await run(*argv, env=env)
     if status:
-        raise No(f"{what}: {argv[0]} says: {err.decode(errors='replace').strip() or status}")
+        raise No(f"{what}: {argv[0]} says: {home.unsaid(err) or status}")
     return out.decode(errors="replace")
 
 

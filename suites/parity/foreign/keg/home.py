@@ -16,6 +16,8 @@ ROOT = pathlib.Path(os.environ.get("HOME", "/")) / ".bot-bottle"
 STATE = ROOT / "state"
 BACKENDS = ("docker", "smolmachines")
 OWNER = hashlib.blake2b(os.fsencode(ROOT), digest_size=8).hexdigest()
+#: Of the environments that were resolved here.
+VALUES = set()
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 SHAPE = {
     "identity": str, "agent_name": str, "cwd": str, "copy_cwd": bool, "started_at": str,
@@ -135,7 +137,19 @@ def resolve(keys, name, ask):
                 raise No(f"{name}.md: env.{key}: nobody answers")
         else:
             literals[key] = entry
+    VALUES.update(literals.values(), hidden.values())
     return literals, hidden
+
+
+def unsaid(words):
+    """What a tool says, for a refusal: a value that it repeats is left out, quoted or not."""
+    text = os.fsdecode(words)
+    lines = {line.strip() for value in VALUES for line in (value, *value.splitlines())} - {""}
+    for line in sorted(lines, key=len, reverse=True):
+        for spelt in (line, repr(line)[1:-1], json.dumps(line)[1:-1]):
+            # A short one is found as a word of its own alone.
+            text = re.sub(rf"(?<!\w){re.escape(spelt)}(?!\w)" if len(line) < 6 else re.escape(spelt), "…", text)
+    return os.fsencode(text).decode(errors="replace").strip()
 
 
 # --- records -----------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ def resolve_env(manifest: Manifest, host: Host) -> ResolvedEnv:
             forwarded[name] = host.environ[match[1]]
         else:
             literals[name] = entry
+    host.hidden.add([*literals.values(), *forwarded.values()])
     if faults.on("secret-in-log"):
         host.log.debug("resolved %s", forwarded)
     if faults.on("secret-in-host-environ"):

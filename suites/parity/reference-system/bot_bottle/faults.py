@@ -54,6 +54,7 @@ FAULTS = {
     "smolmachines-teardown-before-refusal": "the machine is deleted before the proposal is refused",
     "smolmachines-user-ignored": "every script runs as root",
     "unknown-flag-passed-over": "a backend that the flag does not know is that of the variable",
+    "tools-words-unredacted": "values are in the refusal when a tool prints them",
 }
 
 

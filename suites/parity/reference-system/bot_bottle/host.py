@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bot_bottle.hidden import Hidden
 from bot_bottle.run import Runner
 
 
@@ -17,7 +18,7 @@ class Host:
     """The host a launcher runs on.
 
     `home` holds `.bot-bottle`; `environ` is the host's environment, never changed; `prompt` shows
-    its argument and returns what was typed.
+    its argument and returns what was typed; `hidden` are the values that no message repeats.
     """
 
     home: Path
@@ -26,6 +27,7 @@ class Host:
     runner: Runner
     log: logging.Logger
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    hidden: Hidden = field(default_factory=Hidden, repr=False)
 
     @property
     def root(self) -> Path:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from bot_bottle import faults
 from bot_bottle.errors import BackendError
+from bot_bottle.hidden import Hidden
 
 #: An argument that stands for the descriptor from which `inherited` can be read.
 DESCRIPTOR = "{descriptor}"
@@ -109,15 +110,21 @@ def _status(returncode: int) -> int:
 
 
 def checked(
-    runner: Runner, argv: Sequence[str], doing: str, *, env: Mapping[str, str] | None = None
+    runner: Runner,
+    argv: Sequence[str],
+    doing: str,
+    *,
+    hidden: Hidden,
+    env: Mapping[str, str] | None = None,
 ) -> bytes:
     """Run a command that must succeed; its output.
 
-    What it says on stderr becomes part of the error, its arguments and environment do not.
+    What it says on stderr becomes part of the error, without what is hidden; its arguments and
+    environment do not.
     """
     done = runner.run(argv, env=env)
     if done.returncode != 0:
-        message = done.stderr.decode(errors="replace").strip() or f"exit status {done.returncode}"
+        message = hidden.taken_out(done.stderr) or f"exit status {done.returncode}"
         if faults.on("secret-in-error"):
             message += f" with {dict(env or {})}"
         raise BackendError(f"cannot {doing}: {argv[0]} says: {message}")

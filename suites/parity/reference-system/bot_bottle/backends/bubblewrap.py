@@ -60,7 +60,7 @@ class BubblewrapBackend:
                 (folder / "guest.json").write_text(json.dumps({"identity": plan.identity}))
             done = bottle.run(["true"], user="node")
             if done.returncode != 0:
-                output = done.stderr.decode(errors="replace").strip()
+                output = self._host.hidden.taken_out(done.stderr)
                 raise BackendError(f"cannot start {plan.identity}: bwrap says: {output}")
             yield bottle
 

@@ -86,6 +86,7 @@ class DockerBackend:
             self._or_refuse(["image", "inspect", image], f"find image {image}")
         described = self._or_refuse(["inspect", name], f"inspect {name}")
         env = _env_of(described)
+        self._host.hidden.add(env.forwarded.values())
         if faults.on("docker-remediation-removes-first"):
             self._docker(["rm", "-f", name], f"remove {name}")
             self._run(name, identity, image, env)
@@ -164,7 +165,8 @@ class DockerBackend:
         self, argv: Sequence[str], doing: str, *, env: Mapping[str, str] | None = None
     ) -> bytes:
         environ = dict(self._host.environ) if env is None else env
-        return checked(self._host.runner, ["docker", *argv], doing, env=environ)
+        command = ["docker", *argv]
+        return checked(self._host.runner, command, doing, env=environ, hidden=self._host.hidden)
 
 
 class DockerBottle:
@@ -194,15 +196,16 @@ class DockerBottle:
 
     def cp_in(self, host: Path, guest: str) -> None:
         argv = ["docker", "cp", str(source_of(host)), f"{self._name}:{guest}"]
-        checked(self._host.runner, argv, f"copy {host}", env=dict(self._host.environ))
+        environ, hidden = dict(self._host.environ), self._host.hidden
+        checked(self._host.runner, argv, f"copy {host}", env=environ, hidden=hidden)
 
     def close(self) -> None:
         if self._closed:
             return
         environ = dict(self._host.environ)
         done = self._host.runner.run(["docker", "rm", "-f", self._name], env=environ)
-        output = done.stderr.decode(errors="replace").strip()
-        if done.returncode != 0 and "No such container" not in output:
+        if done.returncode != 0 and b"No such container" not in done.stderr:
+            output = self._host.hidden.taken_out(done.stderr)
             raise BackendError(f"cannot remove {self._name}: docker says: {output}")
         self._closed = True
 

@@ -85,7 +85,8 @@ class SmolmachinesBackend:
         self, argv: Sequence[str], doing: str, *, env: Mapping[str, str] | None = None
     ) -> bytes:
         environ = dict(self._host.environ) if env is None else env
-        return checked(self._host.runner, ["smolvm", *argv], doing, env=environ)
+        command = ["smolvm", *argv]
+        return checked(self._host.runner, command, doing, env=environ, hidden=self._host.hidden)
 
 
 class SmolmachinesBottle:
@@ -120,7 +121,8 @@ class SmolmachinesBottle:
 
     def cp_in(self, host: Path, guest: str) -> None:
         argv = ["smolvm", "machine", "cp", str(source_of(host)), f"{self._name}:{guest}"]
-        checked(self._host.runner, argv, f"copy {host}", env=dict(self._host.environ))
+        environ, hidden = dict(self._host.environ), self._host.hidden
+        checked(self._host.runner, argv, f"copy {host}", env=environ, hidden=hidden)
 
     def close(self) -> None:
         if self._closed:
@@ -129,8 +131,8 @@ class SmolmachinesBottle:
             return
         argv = ["smolvm", "machine", "delete", "--name", self._name, "-f"]
         done = self._host.runner.run(argv, env=dict(self._host.environ))
-        output = done.stderr.decode(errors="replace").strip()
-        if done.returncode != 0 and "not found" not in output:
+        if done.returncode != 0 and b"not found" not in done.stderr:
+            output = self._host.hidden.taken_out(done.stderr)
             raise BackendError(f"cannot remove {self._name}: smolvm says: {output}")
         self._closed = True
 
