@@ -591,6 +591,36 @@ def test_closing_is_idempotent_and_touches_nothing_else(sides: Sides, backend: B
     sides.check_side(backend, "lifecycle/close", body, expected=expected)
 
 
+@pytest.mark.covers("PARITY-BOTTLE", "PARITY-RESUME")
+@pytest.mark.library("a program ends a bottle by its identity, whoever launched it")
+def test_closing_again_spares_the_bottle_that_was_resumed(sides: Sides, backend: Backend) -> None:
+    """What was closed is over: closed again, it has no say over the guest that is there since."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image, "env": {"GREETING": "hello"}})
+        with launcher.start("dev", backend=world.backend) as old:
+            launcher.preserve(old.identity)
+        inside: dict[str, str] = {}
+        with launcher.resume(old.identity) as bottle:
+            with world.may_refuse(launcher.errors) as closing:
+                old.close()
+            listed = launcher.active(world.backend) == [old.identity]
+            with world.may_refuse(launcher.errors):
+                inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+        return {
+            "GREETING in the bottle that was resumed": inside.get("GREETING"),
+            "listed": listed,
+            "closing": closing.happened,
+        }
+
+    expected = {
+        "GREETING in the bottle that was resumed": "hello",
+        "listed": True,
+        "closing": "done",
+    }
+    sides.check_side(backend, "lifecycle/closed-again", body, expected=expected)
+
+
 @pytest.mark.simulated("guests of others are made up")
 def test_closing_after_the_guest_vanished(sides: Sides, backend: Backend) -> None:
     """A guest that is gone already is no error at the end, also when a value is what a tool says of that."""

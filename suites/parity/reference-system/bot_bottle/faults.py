@@ -24,6 +24,7 @@ FAULTS = {
     "cleanup-forgets-smolmachines": "machines of crashed launches are left behind",
     "cleanup-takes-preserved": "cleanup removes the state of preserved bottles",
     "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
+    "docker-close-is-stateless": "a bottle that was closed removes the container of its name again",
     "docker-drops-second-literal": "only the first literal reaches the container",
     "docker-env-file-left-behind": "the env file stays after the launch",
     "docker-exit-code-lost": "a script's exit status is always 0",

@@ -90,6 +90,7 @@ class BubblewrapBottle:
         self._host = host
         self._folder = folder
         self._env = env
+        self._closed = False
 
     def agent_argv(self, argv: Sequence[str], *, tty: bool) -> list[str]:
         return self._argv(argv, user="node", tty=tty)
@@ -130,7 +131,10 @@ class BubblewrapBottle:
             ) from error
 
     def close(self) -> None:
-        _remove(self._folder)
+        # A bottle that is resumed later has the same folder.
+        if not self._closed:
+            _remove(self._folder)
+        self._closed = True
 
     def _argv(self, argv: Sequence[str], *, user: str, tty: bool) -> list[str]:
         if user not in _USERS:

@@ -200,7 +200,7 @@ class DockerBottle:
         checked(self._host.runner, argv, f"copy {host}", env=environ, hidden=hidden)
 
     def close(self) -> None:
-        if self._closed:
+        if self._closed and not faults.on("docker-close-is-stateless"):
             return
         environ = dict(self._host.environ)
         done = self._host.runner.run(["docker", "rm", "-f", self._name], env=environ)
