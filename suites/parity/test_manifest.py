@@ -551,3 +551,60 @@ def test_a_name_that_is_none_is_refused(sides: Sides, backend: Backend, name: st
 
     expected = {"outcome": "refused", "mentions": True, "asked": 0, "commands": [], "recorded": []}
     sides.check_side(backend, f"manifest/name-{name!r}", body, expected=expected)
+
+
+#: Letters in a name: too many for the file of a manifest, and for any path.
+_TOO_LONG: Final = (256, 5_000)
+
+
+@pytest.mark.simulated("its files are really there")
+@pytest.mark.parametrize("who", ["asked-for", "a-parent"])
+@pytest.mark.parametrize("letters", _TOO_LONG)
+def test_a_name_that_no_file_can_have_is_refused(
+    there: Sides, backend: Backend, letters: int, who: str
+) -> None:
+    """There is no such bottle; the refusal shows the name, and for a parent who asks for it."""
+    name = "x" * letters
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"extends": name, "env": {"TOKEN": "?"}})
+        world.answers.append("canary-4711")
+        outcome, _ = try_to_start(world, launcher, "dev" if who == "a-parent" else name)
+        words = ("dev.md", "extends") if who == "a-parent" else ()
+        return {
+            "outcome": outcome.happened,
+            "mentions": outcome.mentions("x" * 200, *words),
+            "asked": len(world.asked),
+            "commands": [str(call) for call in world.commands.calls],
+            "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
+        }
+
+    mentions = ["x" * 200, *(["dev.md", "extends"] if who == "a-parent" else [])]
+    expected = {
+        "outcome": "refused",
+        "mentions": dict.fromkeys(mentions, True),
+        "asked": 0,
+        "commands": [],
+        "recorded": [],
+    }
+    there.check_side(backend, f"manifest/{who}-of-{letters}-letters", body, expected=expected)
+
+
+@pytest.mark.simulated("its files are really there")
+def test_a_name_that_leaves_no_room_for_more_is_no_crash(there: Sides, backend: Backend) -> None:
+    """Its manifest is there, and an identity may not fit: it runs, or that is refused and nothing is left."""
+    name = "x" * 249
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle(name, {"image": world.image, "env": {"GREETING": "hello"}})
+        outcome, inside = try_to_start(world, launcher, name)
+        return {
+            "no crash": outcome.happened in ("done", "refused") or outcome.happened,
+            "runs": (inside.get("GREETING") == "hello") == (outcome.happened == "done"),
+            "names it": outcome.happened == "done" or "x" * 200 in outcome.text,
+            "guests": sorted(world.guests()),
+            "recorded": sorted(world.state.iterdir()) if world.state.is_dir() else [],
+        }
+
+    expected = {"no crash": True, "runs": True, "names it": True, "guests": [], "recorded": []}
+    there.check_side(backend, "manifest/name-of-249-letters", body, expected=expected)

@@ -339,6 +339,43 @@ def test_an_identity_that_is_none_is_refused(sides: Sides, backend: Backend, ide
     sides.check_side(backend, f"resume/identity-{identity!r}", body, expected=expected)
 
 
+@pytest.mark.covers("PARITY-RESUME", "PARITY-REMEDIATION")
+@pytest.mark.simulated("its files are really there")
+@pytest.mark.parametrize("letters", [256, 5_000])
+def test_an_identity_that_no_file_can_have_is_refused(
+    there: Sides, backend: Backend, letters: int
+) -> None:
+    """Whatever is asked of it: nothing is recorded of such a bottle, and that is said."""
+    identity = "x" * letters
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        preserved(world, launcher)
+        before, calls = world.tree(), len(world.commands.calls)
+        outcomes = {}
+        with world.may_refuse(launcher.errors) as outcomes["resume"], launcher.resume(identity):
+            pass
+        with world.may_refuse(launcher.errors) as outcomes["preserve"]:
+            launcher.preserve(identity)
+        with world.may_refuse(launcher.errors) as outcomes["propose"]:
+            launcher.propose(identity, image=world.other_image, justification="gcc")
+        with world.may_refuse(launcher.errors) as outcomes["approve"]:
+            launcher.approve(identity)
+        return {
+            "outcomes": {what: outcome.happened for what, outcome in outcomes.items()},
+            "it is shown": all("x" * 200 in outcome.text for outcome in outcomes.values()),
+            "state untouched": before == world.tree(),
+            "commands run": len(world.commands.calls) - calls,
+        }
+
+    expected = {
+        "outcomes": dict.fromkeys(("resume", "preserve", "propose", "approve"), "refused"),
+        "it is shown": True,
+        "state untouched": True,
+        "commands run": 0,
+    }
+    there.check_side(backend, f"resume/identity-of-{letters}-letters", body, expected=expected)
+
+
 def test_a_missing_transcript_is_alike(sides: Sides, backend: Backend) -> None:
     """Without its transcript a bottle comes back, or is refused, on every backend alike."""
 

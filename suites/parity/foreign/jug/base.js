@@ -137,9 +137,9 @@ function written(file, content) {
   });
 }
 
-// The text of a file; undefined where there is none.
-function read(file) {
-  return told(`read ${file}`, () => {
+// The text of a file; undefined where there is none. What is wrong is said of a place.
+function read(file, place = file) {
+  return told(`read ${place}`, () => {
     try {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fs.readFileSync(file));
     } catch (error) {

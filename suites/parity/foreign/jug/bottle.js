@@ -21,7 +21,7 @@ function manifestOf(name) {
     if (!NAME.test(wanted)) refuse(`cannot read ${where}: ${JSON.stringify(wanted)} is no name of a bottle`);
     if (chain.some((each) => each.name === wanted)) refuse(`cannot read ${where}: bottles extend each other, ${wanted} again`);
     const file = path.join(root, 'bottles', `${wanted}.md`);
-    const text = read(file) ?? refuse(`cannot read ${where}: there is no bottle ${wanted}`);
+    const text = read(file, chain.length ? `${where}: ${file}` : file) ?? refuse(`cannot read ${where}: there is no bottle ${wanted}`);
     chain.push({ name: wanted, ...checked(file, frontMatter(file, text)) });
     [wanted, by] = [chain.at(-1).extends, wanted];
   }

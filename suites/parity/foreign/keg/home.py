@@ -62,7 +62,7 @@ def manifest(name):
         except FileNotFoundError:
             raise No(f"{why}: there is no bottle {wanted!r}") from None
         except OSError as error:
-            raise No(f"{file}: {error.strerror}") from None
+            raise No(f"{why}: {file}: {error.strerror}") from None
         env = {} if fault("parent-forgotten") and asker else content.get("env", {})
         found = {**content, **found, "env": {**env, **found.get("env", {})}}
         seen.append(wanted)
@@ -156,8 +156,9 @@ def unsaid(words):
 
 
 def folder(identity):
-    if not WORD.fullmatch(identity) or not (STATE / identity).is_dir():
-        raise No(f"no bottle {identity!r} is recorded")
+    with disk(f"find {identity!r}"):
+        if not WORD.fullmatch(identity) or not (STATE / identity).is_dir():
+            raise No(f"no bottle {identity!r} is recorded")
     return STATE / identity
 
 

@@ -35,6 +35,8 @@ FAULTS = {
     "docker-strips-spaces": "literals lose the space around them",
     "docker-is-redirected": "a secret called DOCKER_HOST redirects docker itself",
     "empty-host-value-missing": "a host variable that is empty is taken for a missing one",
+    "hold-let-go-before-guest": "a bottle is let go of while its guest is there",
+    "long-name-is-a-traceback": "the file system's own error is shown for a name that is too long",
     "manifest-unknown-key-ignored": "an unknown key of a manifest is ignored",
     "metadata-default-backend": "the record says docker, whatever the backend",
     "old-records-resumed-alone": "a record without a backend is docker's to a resume only",

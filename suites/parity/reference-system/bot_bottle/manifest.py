@@ -59,7 +59,14 @@ def load_bottle(home: Path, name: str) -> Manifest:
         if wanted in names:
             circle = " → ".join([*names[names.index(wanted) :], wanted])
             raise ManifestError(where, key, f"bottles extend each other: {circle}")
-        if not path.is_file():
+        try:
+            is_there = path.is_file()
+        except OSError as error:
+            if faults.on("long-name-is-a-traceback"):
+                raise
+            problem = f"there is no bottle {wanted!r} in {folder}: {error.strerror}"
+            raise ManifestError(where, key, problem) from error
+        if not is_there:
             raise ManifestError(where, key, f"there is no bottle {wanted!r} in {folder}")
         content = _front_matter(path)
         chain.append(content)

@@ -59,7 +59,9 @@ class State:
         if not _IDENTITY.fullmatch(identity):
             raise StateError(f"cannot find {identity!r}: that is no identity of a bottle")
         folder = self.root / identity
-        if not folder.is_dir():
+        with told(StateError, f"find {identity}"):
+            is_there = folder.is_dir()
+        if not is_there:
             raise StateError(f"cannot find {identity}: nothing is recorded in {folder}")
         return folder
 
