@@ -151,8 +151,10 @@ async function recorded(name, backend) {
   return identity;
 }
 
+// Remove what is recorded of a bottle. One that is preserved is let go of: nobody preserves it meanwhile.
 async function forget(identity) {
   await alone('jug', () => {
+    if (isPreserved(identity)) return letGo(identity);
     const trash = path.join(root, 'new', `${identity}.${process.pid}`);
     made(path.dirname(trash));
     told(`remove the record of ${identity}`, () => {
@@ -188,6 +190,6 @@ function letGo(identity) {
 }
 
 module.exports = {
-  BACKENDS, chosen, folderOf, forget, holdOf, holder, home, identities, isPreserved, isRecorded,
+  BACKENDS, chosen, folderOf, forget, holdOf, holder, home, identities, isRecorded,
   jsonOf, letGo, manifestOf, me, recordOf, recorded, resolved,
 };

@@ -83,8 +83,7 @@ async function stay(identity, backend) {
 async function leave(identity, backend, ours = false) {
   await backends[backend].remove(identity, ours);
   sweep(identity);
-  if (bottle.isPreserved(identity)) bottle.letGo(identity);
-  else await bottle.forget(identity);
+  await bottle.forget(identity);
 }
 
 async function stop(_, identity) {
@@ -118,9 +117,11 @@ async function cp(_, identity, source, target) {
   if (done.status !== 0) refuse(`cannot copy ${textOf(file)}: ${said(done.stderr)}`);
 }
 
-function keep(_, identity) {
+async function keep(_, identity) {
   bottle.recordOf(identity);
-  told(`preserve ${identity}`, () => fs.writeFileSync(path.join(bottle.folderOf(identity), 'preserve'), ''));
+  await alone('jug', () => {
+    told(`preserve ${identity}`, () => fs.writeFileSync(path.join(bottle.folderOf(identity), 'preserve'), ''));
+  });
 }
 
 async function ps(options) {

@@ -223,6 +223,19 @@ def held(path):
     return None
 
 
+@contextlib.contextmanager
+def alone():
+    """Nobody else preserves a bottle, or forgets one, until the end of the block."""
+    with open(ROOT / "guard", "ab") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        yield
+
+
+def preserve(identity):
+    with disk(f"preserve {identity}"), alone():
+        (folder(identity) / "preserved").touch()
+
+
 def is_preserved(identity):
     return (STATE / identity / "preserved").exists()
 
@@ -232,11 +245,12 @@ def forget(identity):
     with disk(f"forget {identity}"):
         for file in (ROOT / "handed").glob(f"{identity}.*"):
             file.unlink(missing_ok=True)
-        if is_preserved(identity):
-            return
         away = ROOT / "drafts" / f"{identity}-{os.getpid()}"
         away.parent.mkdir(exist_ok=True)
-        (STATE / identity).rename(away)
+        with alone():
+            if is_preserved(identity):
+                return
+            (STATE / identity).rename(away)
         shutil.rmtree(away)
 
 

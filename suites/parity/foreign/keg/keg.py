@@ -213,8 +213,7 @@ async def copy(identity, source, target):
 
 
 async def save(identity):
-    with home.disk(f"preserve {identity}"):
-        (home.folder(identity) / "preserved").touch()
+    home.preserve(identity)
 
 
 async def active(backend):

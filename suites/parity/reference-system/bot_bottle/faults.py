@@ -40,6 +40,7 @@ FAULTS = {
     "manifest-unknown-key-ignored": "an unknown key of a manifest is ignored",
     "metadata-default-backend": "the record says docker, whatever the backend",
     "old-records-resumed-alone": "a record without a backend is docker's to a resume only",
+    "preserved-meanwhile-is-removed": "a bottle that is preserved while it ends is removed",
     "prompt-answer-stripped": "what is typed loses the space around it",
     "proposals-are-counted": "the id of a proposal is how many there are",
     "resume-asks-for-a-choice": "resume refuses while an unknown backend is chosen",

@@ -95,6 +95,8 @@ class Launcher:
             self._backend(backend).remove(identity)
             with self._backend(backend).launch(plan) as bottle:
                 yield bottle
+                if faults.on("hold-let-go-before-guest"):
+                    self._state.let_go(identity)
 
     def preserve(self, identity: str) -> None:
         """Let the state of a bottle outlive it."""
@@ -157,9 +159,10 @@ class Launcher:
             if identity in backend.leftovers():
                 backend.remove(identity)
                 removed.add(identity)
-        kept = self._state.is_preserved(identity) and not faults.on("cleanup-takes-preserved")
-        if self._state.is_recorded(identity) and not kept:
-            self._state.remove(identity)
+        preserved_too = faults.on("cleanup-takes-preserved")
+        if self._state.is_recorded(identity) and self._state.remove(
+            identity, preserved_too=preserved_too
+        ):
             removed.add(identity)
         return removed
 
@@ -243,4 +246,5 @@ class Launcher:
             self._host.log.warning("%s stays recorded for cleanup: %s", metadata.identity, error)
             return
         if metadata.identity not in left:
-            self._state.remove(metadata.identity)
+            preserved_too = faults.on("preserved-meanwhile-is-removed")
+            self._state.remove(metadata.identity, preserved_too=preserved_too)

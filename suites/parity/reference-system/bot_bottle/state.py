@@ -110,20 +110,32 @@ class State:
         return _IDENTITY.fullmatch(identity) is not None and (self.root / identity).is_dir()
 
     def preserve(self, identity: str) -> None:
-        with told(StateError, f"preserve {identity}"):
+        """Let the record of a bottle outlive it.
+
+        Raises:
+            StateError: nothing is recorded of it, or no longer.
+        """
+        self.folder(identity)
+        with self._alone(), told(StateError, f"preserve {identity}"):
             (self.folder(identity) / "preserve").touch()
 
     def is_preserved(self, identity: str) -> bool:
         return (self.root / identity / "preserve").exists()
 
-    def remove(self, identity: str) -> None:
-        """Remove what is recorded of a bottle, if anything is; nobody sees half of it."""
+    def remove(self, identity: str, *, preserved_too: bool = False) -> bool:
+        """Remove what is recorded of a bottle unless that is preserved; nobody sees half of it.
+
+        It is looked at here, where nobody preserves it meanwhile. False when it is kept.
+        """
         trash = self._host.root / "trash"
         with self._alone(), told(StateError, f"remove the record of {identity}"):
+            if self.is_preserved(identity) and not preserved_too:
+                return False
             trash.mkdir(exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 (self.root / identity).rename(trash / f"{identity}.{secrets.token_hex(4)}")
         self.sweep()
+        return True
 
     def sweep(self) -> None:
         """Finish what a removal left that was interrupted."""
@@ -170,13 +182,17 @@ class State:
     def _take(self, identity: str) -> None:
         (self.root / identity / "lock").write_text(f"{os.getpid()} {_began(os.getpid())}")
 
+    def let_go(self, identity: str) -> None:
+        """Hold a bottle no longer."""
+        with told(StateError, f"let go of {identity}"):
+            (self.root / identity / "lock").unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def _held(self, identity: str) -> Iterator[None]:
         try:
             yield
         finally:
-            with told(StateError, f"let go of {identity}"):
-                (self.root / identity / "lock").unlink(missing_ok=True)
+            self.let_go(identity)
 
 
 @contextlib.contextmanager
