@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from suites.parity.bottles import Rich, look
+from suites.parity.bottles import Rich, images, look
 from suites.parity.compare import exposures
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.processes import Act, Process, in_a_process, settle
@@ -366,6 +366,47 @@ def test_an_approval_that_is_killed_leaves_nothing(there: Sides, backend: Backen
         return {"problems": found}
 
     there.check_side(backend, "processes/approval-killed", body, expected={"problems": []})
+
+
+@pytest.mark.covers("PARITY-REMEDIATION")
+def test_an_approval_that_is_killed_is_applied_or_waits(there: Sides, backend: Backend) -> None:
+    """Wherever it is killed: a bottle that comes back has the image, or the proposal can be approved."""
+
+    def body(world: World, _: Launcher) -> dict[str, Any]:
+        found: list[str] = []
+        own = next(side for side in there.backends if side.name == world.backend)
+        wanted = "done" if own.applies_proposals else "refused"
+        for steps in range(_STEPS):
+            with approval(there, world, steps=steps) as (left, launcher, bottle, proposal, process):
+                at = process.at
+                process.kill()
+                identity = bottle.identity
+                launcher.preserve(identity)
+                if at.kind == "done":
+                    break
+            waits = launcher.pending() == [proposal]
+            RICH.type_in(left)
+            with launcher.resume(identity):
+                before = images(left, [identity])
+                with left.may_refuse(launcher.errors) as again:
+                    launcher.approve(proposal)
+                after = images(left, [identity])
+            changed = [OTHER_IMAGE] if own.applies_proposals else before
+            found += problems(
+                f"killed before {at}",
+                {
+                    "image of what was applied": (before if waits else [OTHER_IMAGE], before),
+                    "approving it again": (wanted if waits else "refused", again.happened),
+                    "image afterwards": (changed, after),
+                    "what waits at last": (
+                        [] if own.applies_proposals else [proposal],
+                        launcher.pending(),
+                    ),
+                },
+            )
+        return {"problems": found}
+
+    there.check_side(backend, "processes/approval-again", body, expected={"problems": []})
 
 
 @pytest.mark.covers("PARITY-REMEDIATION")

@@ -14,6 +14,7 @@ VARIABLE = "BOT_BOTTLE_FAULT"
 
 FAULTS = {
     "approve-by-name": "an approval goes to the first bottle of the same manifest",
+    "approval-noted-first": "a proposal is noted as applied before it is",
     "approve-dispatches-to-default": "approval goes to the chosen backend, not the recorded one",
     "approve-twice-applies-twice": "an applied proposal is applied again",
     "approvals-alone-by-proposal": "two approvals exclude each other for one proposal only",
@@ -23,6 +24,7 @@ FAULTS = {
     "bubblewrap-env-inherited": "the guest inherits the environment of the host",
     "cleanup-forgets-smolmachines": "machines of crashed launches are left behind",
     "cleanup-takes-preserved": "cleanup removes the state of preserved bottles",
+    "docker-approval-revives": "an approval goes on although its container went meanwhile",
     "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
     "docker-close-is-stateless": "a bottle that was closed removes the container of its name again",
     "docker-drops-second-literal": "only the first literal reaches the container",

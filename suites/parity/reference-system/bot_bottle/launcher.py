@@ -218,6 +218,8 @@ class Launcher:
             backend = choose_backend(None, self._host.environ)
         if backend not in BACKENDS:
             raise StateError(f"cannot approve {id}: unknown backend {backend!r} is recorded")
+        if faults.on("approval-noted-first"):
+            self._proposals.write(dataclasses.replace(proposal, status="applied"))
         self._backend(backend).apply_image(metadata.identity, proposal.image)
         if not faults.on("approved-image-forgotten"):
             self._state.write(dataclasses.replace(metadata, image=proposal.image))
