@@ -15,7 +15,19 @@ from suites.parity.launcher import Bottle, Launcher
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
 from suites.parity.world import IMAGE, Refusal, World
 
-__all__ = ["AROUND", "LONG", "SHAPES", "Rich", "images", "look", "of_every_shape", "try_to_start"]
+__all__ = [
+    "AROUND",
+    "LONG",
+    "OF_THE_HOST",
+    "SHAPES",
+    "WELL_KNOWN",
+    "Rich",
+    "images",
+    "look",
+    "of_every_shape",
+    "of_the_manifest",
+    "try_to_start",
+]
 
 #: What can stand around the middle of a value: class → before, behind.
 AROUND: Final[Mapping[str, tuple[str, str]]] = {
@@ -53,6 +65,14 @@ _SPLIT_OFF: Final = ("EVIL", "INJECTED", "LINE_TWO")
 
 #: A value of this name can reach a container by a file alone.
 _STEERING: Final = ("DOCKER_HOST",)
+
+#: Variables that a host often has, and an agent could use; and what they hold here.
+WELL_KNOWN: Final = (
+    *("SSH_AUTH_SOCK", "GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "AWS_SECRET_ACCESS_KEY"),
+    *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "KUBECONFIG"),
+    *("GIT_AUTHOR_NAME", "GIT_SSH_COMMAND", "EDITOR", "COLORTERM", "CI", "NO_PROXY", "no_proxy"),
+)
+OF_THE_HOST: Final = "of-the-host-alone"
 
 SHAPES: Final = (*AROUND, *(f"long_{size}" for size in LONG))
 
@@ -163,9 +183,13 @@ def try_to_start(
     return outcome, inside
 
 
-def look(bottle: Bottle, rich: Rich) -> dict[str, Any]:
-    """What a guest sees of its manifest's variables, and which others hold one of its values."""
-    inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
+def look(bottle: Bottle, rich: Rich, *, user: str = "node") -> dict[str, Any]:
+    """What a script in a guest sees of its manifest's variables, and which others hold a value of it."""
+    return of_the_manifest(read_environment(bottle.exec(ENVIRONMENT, user=user).stdout), rich)
+
+
+def of_the_manifest(inside: Mapping[str, str], rich: Rich) -> dict[str, Any]:
+    """What an environment has of a manifest's variables, and which others hold one of its values."""
     values = {value for value in rich.env.values() if value}
     return {
         "env": {name: inside[name] for name in rich.env if name in inside},

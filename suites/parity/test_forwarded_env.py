@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from suites.parity.bottles import OF_THE_HOST, WELL_KNOWN
 from suites.parity.launcher import Backend, Launcher
 from suites.parity.sides import Body, Sides
 from suites.parity.tools.guest import ENVIRONMENT, read_environment
@@ -90,14 +91,14 @@ def launch_and_look(env: Mapping[str, str]) -> Body:
     """Launch a bottle with this environment and look at it from inside."""
 
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
-        world.environ["HOST_ONLY"] = "of-the-host-alone"
+        world.environ |= dict.fromkeys(("HOST_ONLY", *WELL_KNOWN), OF_THE_HOST)
         world.write_bottle("dev", {"image": world.image, "env": dict(env)})
         with launcher.start("dev", backend=world.backend) as bottle:
             inside = read_environment(bottle.exec(ENVIRONMENT).stdout)
         return {
             "env": {name: inside[name] for name in env if name in inside},
             "came along from the host": sorted(
-                name for name, value in inside.items() if value == "of-the-host-alone"
+                name for name, value in inside.items() if value == OF_THE_HOST
             ),
             "split off from a value": sorted(name for name in inside if name == "INJECTED"),
         }

@@ -75,7 +75,9 @@ class Bwrap:
         if not self.starts:
             return Reply(returncode=1, stderr=b"bwrap: No permissions to create a new namespace\n")
         self.mounts |= {path: each for path, each in sandbox.binds.items() if each is not None}
-        self.ran.append(Ran(guest="", argv=tuple(command), user=sandbox.user))
+        self.ran.append(
+            Ran(guest="", argv=tuple(command), user=sandbox.user, env=dict(sandbox.env))
+        )
         return Guest().run(tuple(command), env=sandbox.env, user=sandbox.user, files=sandbox)
 
 

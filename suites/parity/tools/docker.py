@@ -261,6 +261,8 @@ class Docker:
             return Reply(returncode=126, stderr=message.encode())
         if lacks is not None and PurePosixPath(command[0]).name == lacks:
             return _says(f'exec: "{command[0]}": executable file not found in $PATH', 127)
+        named = {entry.partition("=")[0] for entry in flags.all("env")}
+        given = {key: value for key, value in env.items() if key in named}
         self.ran.append(
             Ran(
                 guest=name,
@@ -268,14 +270,10 @@ class Docker:
                 user=user,
                 tty=flags.has("tty"),
                 interactive=flags.has("interactive"),
+                env={**guest.env, **given},
             )
         )
-        named = {entry.partition("=")[0] for entry in flags.all("env")}
-        return guest.run(
-            tuple(command),
-            env={key: value for key, value in env.items() if key in named},
-            user=user,
-        )
+        return guest.run(tuple(command), env=given, user=user)
 
     def _copy(self, source: str, target: str) -> Reply:
         name, colon, path = target.partition(":")

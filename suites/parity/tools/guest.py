@@ -90,6 +90,7 @@ class Ran:
         user: who ran it.
         tty: it was given a terminal; ``None`` where the tool passes its own on.
         interactive: it was given an input; ``None`` as above.
+        env: its whole environment.
     """
 
     guest: str
@@ -97,6 +98,7 @@ class Ran:
     user: str
     tty: bool | None = None
     interactive: bool | None = None
+    env: Mapping[str, str] = field(repr=False)
 
 
 class Files(Protocol):

@@ -125,6 +125,7 @@ class Smolvm:
                 user=user,
                 tty=flags.has("tty"),
                 interactive=flags.has("interactive"),
+                env={**self.guests[name].env, **env},
             )
         )
         return self.guests[name].run(command, env=env, user=user)

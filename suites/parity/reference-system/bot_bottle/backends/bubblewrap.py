@@ -110,10 +110,13 @@ class BubblewrapBottle:
         environ = {"PATH": self._host.environ.get("PATH", _BASE["PATH"])}
         if faults.on("bubblewrap-env-inherited"):
             environ = dict(self._host.environ)
+        hidden = self._hidden()
+        if attached and faults.on("bubblewrap-agent-without-env"):
+            hidden = b"--clearenv\0"
         return self._host.runner.run(
             self._argv(argv, user=user, tty=tty),
             env=environ,
-            inherited=self._hidden(),
+            inherited=hidden,
             attached=attached,
         )
 

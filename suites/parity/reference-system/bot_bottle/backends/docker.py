@@ -123,6 +123,8 @@ class DockerBackend:
         inherited = dict(self._host.environ)
         with _env_file(self._host.root, identity, in_file) as file:
             argv += ["--env-file", str(file)]
+            if faults.on("docker-forwards-the-agents-socket"):
+                argv += ["-e", "SSH_AUTH_SOCK"]
             for variable, value in bare.items():
                 if faults.on("docker-secret-on-argv") and variable in env.forwarded:
                     argv += ["-e", f"{variable}={value}"]
