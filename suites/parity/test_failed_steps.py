@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,7 @@ import pytest
 
 from suites.parity.bottles import Rich, look
 from suites.parity.compare import Reply
-from suites.parity.launcher import Backend, Launcher
+from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
 from suites.parity.test_lifecycle import BENT, a_folder
 from suites.parity.tools.guest import script_that_links
@@ -102,6 +103,120 @@ def test_a_launch_that_fails_leaves_nothing(
         "environment of the next launch": rich.env,
     }
     sides.check_side(backend, f"failed-steps/{launch}-{how}", body, expected=expected)
+
+
+#: What leaves the block of a bottle: an error, Ctrl-C, and what `sys.exit` raises.
+LEAVING: Final[dict[str, Callable[[], BaseException]]] = {
+    "an-error": lambda: ValueError("canary-of-the-caller"),
+    "ctrl-c": KeyboardInterrupt,
+    "an-exit": lambda: SystemExit(3),
+}
+
+
+@pytest.mark.covers("PARITY-BOTTLE", "PARITY-CLEANUP", "PARITY-RESUME")
+@pytest.mark.simulated("guests are looked at from outside")
+@pytest.mark.parametrize("kept", [False, True], ids=["forgotten", "preserved"])
+@pytest.mark.parametrize("leaving", [*LEAVING, "a-refusal"])
+def test_a_block_that_fails_ends_as_any_other(
+    sides: Sides, backend: Backend, leaving: str, *, kept: bool
+) -> None:
+    """What its caller raises comes out as it is, and the guest is gone at once, without a cleanup.
+
+    A refusal of the launcher's own is no exception.
+    """
+    rich = Rich.marked("dev", "left")
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        rich.write(world)
+        rich.type_in(world)
+        raised = LEAVING[leaving]() if leaving in LEAVING else None
+        left: BaseException | None = None
+
+        def leave(bottle: Bottle) -> None:
+            if raised is not None:
+                raise raised
+            bottle.cp_in(world.home / "not-there", "/tmp/x")
+
+        try:
+            with launcher.start("dev", backend=world.backend) as bottle:
+                identity = bottle.identity
+                if kept:
+                    launcher.preserve(identity)
+                leave(bottle)
+        except pytest.skip.Exception:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is looked at
+            left = error
+        seen = {
+            "comes out": type(left).__name__
+            if raised is not None
+            else isinstance(left, launcher.errors),
+            "as it is": raised is None or left is raised,
+            "guests that are left": sorted(world.guests()),
+            "recorded": recorded(world) == [identity] * kept,
+            "listed": launcher.active(world.backend),
+            "values outside the guest": rich.exposed(world),
+        }
+        if not kept:
+            return seen
+        rich.type_in(world)
+        with launcher.resume(identity) as bottle:
+            return {**seen, "comes back": look(bottle, rich)["env"]}
+
+    expected: dict[str, Any] = {
+        "comes out": type(LEAVING[leaving]()).__name__ if leaving in LEAVING else True,
+        "as it is": True,
+        "guests that are left": [],
+        "recorded": True,
+        "listed": [],
+        "values outside the guest": {},
+    }
+    if kept:
+        expected["comes back"] = rich.env
+    name = f"failed-steps/left-by-{leaving}-{'preserved' if kept else 'forgotten'}"
+    sides.check_side(backend, name, body, expected=expected)
+
+
+@pytest.mark.covers("PARITY-BOTTLE", "PARITY-RESUME")
+@pytest.mark.simulated("guests are looked at from outside")
+def test_ctrl_c_at_a_prompt_is_one_launch_less(sides: Sides, backend: Backend) -> None:
+    """Nothing of a start is left, and what was to be resumed can be resumed the next time."""
+    rich = Rich.marked("dev", "interrupted")
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        rich.write(world)
+        rich.type_in(world)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            launcher.preserve(bottle.identity)
+        identity = bottle.identity
+        world.interrupted = True
+        ends = []
+        for launch in (
+            lambda: launcher.start("dev", backend=world.backend),
+            lambda: launcher.resume(identity),
+        ):
+            try:
+                with launch():
+                    ends.append("it runs")
+            except KeyboardInterrupt:
+                ends.append("ctrl-c")
+        world.interrupted = False
+        seen = {
+            "the two launches": ends,
+            "guests that are left": sorted(world.guests()),
+            "recorded": recorded(world) == [identity],
+        }
+        rich.type_in(world)
+        with launcher.resume(identity) as bottle:
+            return {**seen, "comes back": look(bottle, rich)["env"]}
+
+    expected = {
+        "the two launches": ["ctrl-c", "ctrl-c"],
+        "guests that are left": [],
+        "recorded": True,
+        "comes back": rich.env,
+    }
+    sides.check_side(backend, "failed-steps/ctrl-c-at-a-prompt", body, expected=expected)
 
 
 #: What a tool may print that ends well, and yet says nothing, or nothing that was asked for.

@@ -93,6 +93,7 @@ class World:
         home: the launcher's home directory.
         environ: the host's environment.
         answers: what is typed at each prompt, in order.
+        interrupted: Ctrl-C is what is typed at a prompt.
         asked: the prompts that were shown.
         commands: the subprocess layer.
         image, other_image: what bottles are made of.
@@ -105,6 +106,7 @@ class World:
     home: Path
     environ: dict[str, str] = field(repr=False)
     answers: list[str] = field(default_factory=list, repr=False)
+    interrupted: bool = False
     asked: list[str] = field(default_factory=list)
     commands: Commands
     image: str = IMAGE
@@ -147,6 +149,8 @@ class World:
     def answer(self, prompt: str) -> str:
         """Answer a prompt; out of answers, the terminal is closed."""
         self.asked.append(prompt)
+        if self.interrupted:
+            raise KeyboardInterrupt
         if not self.answers:
             raise EOFError(prompt)
         return self.answers.pop(0)

@@ -28,6 +28,7 @@ FAULTS = {
     "docker-approval-revives": "an approval goes on although its container went meanwhile",
     "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
     "docker-close-is-stateless": "a bottle that was closed removes the container of its name again",
+    "docker-block-that-fails-leaves-guest": "the container stays when its block ends by an error",
     "docker-drops-second-literal": "only the first literal reaches the container",
     "docker-env-file-left-behind": "the env file stays after the launch",
     "docker-exit-code-lost": "a script's exit status is always 0",

@@ -64,7 +64,12 @@ class DockerBackend:
     @contextmanager
     def launch(self, plan: Plan) -> Iterator[Bottle]:
         self._run(plan.guest, plan.identity, plan.image, plan.env)
-        with closing(DockerBottle(self._host, plan.identity, plan.guest)) as bottle:
+        bottle = DockerBottle(self._host, plan.identity, plan.guest)
+        if faults.on("docker-block-that-fails-leaves-guest"):
+            yield bottle
+            bottle.close()
+            return
+        with closing(bottle):
             yield bottle
 
     def enumerate_active(self) -> list[str]:
