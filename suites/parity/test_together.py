@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from suites.parity.bottles import Rich, images, look
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
-from suites.parity.tools.guest import USER, script_that_reads
+from suites.parity.tools.guest import USER, Guest, script_that_reads
 from suites.parity.world import IMAGE, OTHER_IMAGE, World
 
-#: What two bottles are called.
+#: What two bottles are called; ``{identity}`` is that of the first.
 NAMES: Final = {
     "the-same": ("dev", "dev"),
     "other-case": ("dev", "DEV"),
@@ -25,6 +26,9 @@ NAMES: Final = {
     "long": ("a" * 60 + "x", "a" * 60 + "y"),
     "numbers": ("1", "0001"),
     "like-a-guest": ("bot-bottle", "bot-bottle-bot-bottle"),
+    "an-identity": ("dev", "{identity}"),
+    "an-identity-and-more": ("dev", "{identity}-new"),
+    "an-identity-as-an-old-one": ("dev", "{identity}-old"),
 }
 
 
@@ -76,11 +80,10 @@ def test_two_bottles_are_two(
     def body(world: World, launcher: Launcher) -> dict[str, Any]:
         seen: dict[str, Any] = {}
         with ExitStack() as one_block, ExitStack() as two_block:
-            bottles = (
-                started(world, launcher, first, one_block),
-                started(world, sides.open(world), second, two_block),
-            )
-            kinds = (first, second)
+            one_bottle = started(world, launcher, first, one_block)
+            called = replace(second, name=two.format(identity=one_bottle.identity))
+            bottles = (one_bottle, started(world, sides.open(world), called, two_block))
+            kinds = (first, called)
             for which, bottle, rich in zip(("first", "second"), bottles, kinds, strict=True):
                 seen[which] = facts(world, bottle, rich, rich.literals["GREETING"])
             identities = sorted(bottle.identity for bottle in bottles)
@@ -122,6 +125,67 @@ def test_two_bottles_are_two(
     }
     name = f"together/{names}-{'first' if first_ends else 'last'}"
     sides.check_side(backend, name, body, expected=expected)
+
+
+#: What guests of others are called, by the name of the guest of a bottle.
+ALIKE: Final = {
+    "and-a-number": "{name}-2",
+    "and-a-digit": "{name}0",
+    "and-a-beginning": "x-{name}",
+    "as-a-new-one": "{name}-new",
+    "as-an-old-one": "{name}-old",
+}
+
+
+@pytest.mark.covers("PARITY-BOTTLE", "PARITY-CLEANUP", "PARITY-RESUME")
+@pytest.mark.simulated("guests of others are made up")
+@pytest.mark.parametrize("alike", ALIKE)
+def test_a_guest_whose_name_holds_that_of_a_bottle_is_anothers(
+    sides: Sides, backend: Backend, alike: str
+) -> None:
+    """It outlives whatever is done with the bottle, and is taken for no bottle that runs."""
+    rich = Rich.marked("dev", "alike")
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        rich.write(world)
+        rich.type_in(world)
+        seen: dict[str, Any] = {}
+        with launcher.start("dev", backend=world.backend) as bottle:
+            identity = bottle.identity
+            launcher.preserve(identity)
+            names = [name.split()[1] for name in world.guests()] or [f"bot-bottle-{identity}"]
+            theirs, guest = ALIKE[alike].format(name=names[0]), Guest(image="postgres")
+            world.docker.adopt(theirs, guest)
+            world.smolvm.guests[theirs] = guest
+
+            def look_again(after: str, *, runs: Bottle | None) -> None:
+                tools = (world.docker, world.smolvm)
+                seen[f"after {after}"] = {
+                    "guest of another": [tool.guests.get(theirs) is guest for tool in tools],
+                    "listed": launcher.active(world.backend) == [identity] * (runs is not None),
+                    "bottle": runs is None or look(runs, rich)["env"] == rich.env,
+                }
+
+            launcher.cleanup()
+            look_again("a cleanup", runs=bottle)
+            proposal = launcher.propose(identity, image=OTHER_IMAGE, justification="more")
+            with world.may_refuse(launcher.errors) as outcome:
+                launcher.approve(proposal)
+            look_again("an approval", runs=bottle)
+        look_again("its end", runs=None)
+        rich.type_in(world)
+        with world.may_refuse(launcher.errors), launcher.resume(identity) as bottle:
+            look_again("a resume", runs=bottle)
+            world.stub.crash_at(1)
+        world.stub.revive()
+        sides.open(world).cleanup()
+        look_again("a crash", runs=None)
+        return {"no traceback": outcome.happened in ("done", "refused"), **seen}
+
+    after = {"guest of another": [True, True], "listed": True, "bottle": True}
+    steps = ("a cleanup", "an approval", "its end", "a resume", "a crash")
+    expected = {"no traceback": True, **{f"after {step}": after for step in steps}}
+    sides.check_side(backend, f"together/guest-of-another-{alike}", body, expected=expected)
 
 
 @pytest.mark.covers("PARITY-CLEANUP", "PARITY-RESUME")

@@ -115,7 +115,7 @@ const docker = {
     if (!names.every((each) => now.has(each))) refuse(`cannot apply ${image} to ${identity}: docker does not tell its variables`);
     const hidden = new Map(names.map((each) => [each, now.get(each)]));
     hide(hidden.values());
-    const undo = [['rm', '-f', fresh]];
+    const undo = [];
     try {
       await docker.start(fresh, identity, image, { literals: new Map(), hidden });
       await tool(['docker', 'exec', '-u', 'node', fresh, 'sh', '-c', 'id -un'], `run ${image}`);
@@ -126,6 +126,10 @@ const docker = {
       await tool(['docker', 'rm', '-f', old], `remove ${old}`);
     } catch (error) {
       for (const words of undo) await run(['docker', ...words].map(bytesOf));
+      // What has its name may be another's.
+      const left = await docker.list('-a').catch(() => []);
+      const isOurs = left.some((each) => each.name === fresh && each.identity === identity);
+      if (isOurs) await run(['docker', 'rm', '-f', fresh].map(bytesOf));
       refuse(`cannot apply ${image} to ${identity}: ${error.message}`);
     }
   },

@@ -29,6 +29,8 @@ FAULTS = {
     "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
     "docker-close-is-stateless": "a bottle that was closed removes the container of its name again",
     "docker-block-that-fails-leaves-guest": "the container stays when its block ends by an error",
+    "docker-cleanup-removes-foreign": "cleanup removes every container with a similar name",
+    "docker-closes-by-filter": "a close removes every container whose name holds the bottle's",
     "docker-drops-second-literal": "only the first literal reaches the container",
     "docker-env-file-left-behind": "the env file stays after the launch",
     "docker-exit-code-lost": "a script's exit status is always 0",

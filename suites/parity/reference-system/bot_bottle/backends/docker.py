@@ -96,27 +96,24 @@ class DockerBackend:
             self._docker(["rm", "-f", name], f"remove {name}")
             self._run(name, identity, image, env)
             return
-        undo: list[list[str]] = [["rm", "-f", new]]
+        undo: list[list[str]] = []
         try:
+            # One that fails removes what it made; what has its name may be another's.
             self._run(new, identity, image, env)
+            undo.append(["rm", "-f", new])
             self._docker(["exec", "-u", "node", new, "sh", "-c", "id -un"], f"run {image}")
-            undo.append(["rename", old, name])
+            undo.insert(0, ["rename", old, name])
             with suppress(*[BackendError] if faults.on("docker-approval-revives") else []):
                 self._docker(["rename", name, old], f"set {name} aside")
-            undo.insert(1, ["rename", name, new])
+            undo.insert(0, ["rename", name, new])
             self._docker(["rename", new, name], f"put {image} in its place")
             self._docker(["rm", "-f", old], f"remove the old {name}")
         except BackendError as error:
-            self._undo(undo, new)
+            for step in undo:
+                self._host.runner.run(["docker", *step], env=dict(self._host.environ))
             raise RemediationError(
                 f"cannot apply {image} to {identity}: {error}. The bottle is as it was"
             ) from error
-
-    def _undo(self, steps: Sequence[Sequence[str]], new: str) -> None:
-        first, *renames = steps
-        for step in renames:
-            self._host.runner.run(["docker", *step], env=dict(self._host.environ))
-        self._host.runner.run(["docker", *first], env=dict(self._host.environ))
 
     def _run(self, name: str, identity: str, image: str, env: ResolvedEnv) -> None:
         in_file, bare = split(env)
@@ -126,25 +123,26 @@ class DockerBackend:
         if faults.on("docker-mounts-the-home"):
             argv += ["-v", f"{self._host.home}:/host"]
         inherited = dict(self._host.environ)
-        with _env_file(self._host.root, identity, in_file) as file:
-            argv += ["--env-file", str(file)]
-            if faults.on("docker-forwards-the-agents-socket"):
-                argv += ["-e", "SSH_AUTH_SOCK"]
-            for variable, value in bare.items():
-                if faults.on("docker-secret-on-argv") and variable in env.forwarded:
-                    argv += ["-e", f"{variable}={value}"]
-                    continue
-                argv += ["-e", variable]
-                inherited[variable] = value
-            try:
-                self._docker([*argv, image, "sleep", "infinity"], f"start {name}", env=inherited)
-            except BackendError:
-                # Docker leaves a container behind that it created but could not start. If the
-                # name was taken, the container is another's.
-                with suppress(BackendError):
-                    if (name, identity) in self._containers("-a"):
-                        self._docker(["rm", "-f", name], f"remove container {name}")
-                raise
+        try:
+            with _env_file(self._host.root, identity, in_file) as file:
+                argv += ["--env-file", str(file)]
+                if faults.on("docker-forwards-the-agents-socket"):
+                    argv += ["-e", "SSH_AUTH_SOCK"]
+                for variable, value in bare.items():
+                    if faults.on("docker-secret-on-argv") and variable in env.forwarded:
+                        argv += ["-e", f"{variable}={value}"]
+                        continue
+                    argv += ["-e", variable]
+                    inherited[variable] = value
+                argv += [image, "sleep", "infinity"]
+                self._docker(argv, f"start {name}", env=inherited)
+        except BackendError:
+            # Docker leaves a container behind that it created but could not start. If the name was
+            # taken, the container is another's.
+            with suppress(BackendError):
+                if (name, identity) in self._containers("-a"):
+                    self._docker(["rm", "-f", name], f"remove container {name}")
+            raise
 
     def _identities(self, *flags: str) -> list[str]:
         """Each once: a bottle whose image is being changed has two containers."""
@@ -211,7 +209,11 @@ class DockerBottle:
         if self._closed and not faults.on("docker-close-is-stateless"):
             return
         environ = dict(self._host.environ)
-        done = self._host.runner.run(["docker", "rm", "-f", self._name], env=environ)
+        names = [self._name]
+        if faults.on("docker-closes-by-filter"):
+            found = ["docker", "ps", "-aq", "--filter", f"name={self._name}"]
+            names = self._host.runner.run(found, env=environ).stdout.decode().split() or names
+        done = self._host.runner.run(["docker", "rm", "-f", *names], env=environ)
         if done.returncode != 0 and b"No such container" not in done.stderr:
             output = self._host.hidden.taken_out(done.stderr)
             raise BackendError(f"cannot remove {self._name}: docker says: {output}")
