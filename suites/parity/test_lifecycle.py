@@ -15,6 +15,7 @@ from suites.parity.sides import Sides
 from suites.parity.tools.guest import (
     ENVIRONMENT,
     USER,
+    USERS,
     Guest,
     read_environment,
     script_that_answers,
@@ -157,6 +158,41 @@ def test_a_script_runs_as_the_user_it_names(sides: Sides, backend: Backend, user
 
     expected = {f"as {user}": user, "by default": "node"}
     sides.check_side(backend, f"lifecycle/user-{user}", body, expected=expected)
+
+
+#: Users that a guest does not have, or has under another name.
+OTHERS: Final = {
+    "a-name-of-nobody": "nobody-of-this-name",
+    "in-capitals": "ROOT",
+    "and-a-blank": "root ",
+    "empty": "",
+    "a-number": "1000",
+}
+
+
+@pytest.mark.parametrize("who", OTHERS)
+def test_a_script_runs_as_nobody_else(sides: Sides, backend: Backend, who: str) -> None:
+    """As a user that the guest does not know it runs not at all; as one it knows by a number, as that."""
+    user = OTHERS[who]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        ran_as: list[str] = []
+        with launcher.start("dev", backend=world.backend) as bottle:
+            with world.may_refuse(launcher.errors) as outcome:
+                result = bottle.exec(USER, user=user)
+                ran_as += [result.stdout.strip()] if result.returncode == 0 else []
+            default = bottle.exec(USER).stdout.strip()
+        return {
+            "no traceback": outcome.happened in ("done", "refused"),
+            "ran as somebody else": [
+                name for name in ran_as if name not in (user, USERS.get(user))
+            ],
+            "by default": default,
+        }
+
+    expected = {"no traceback": True, "ran as somebody else": [], "by default": "node"}
+    sides.check_side(backend, f"lifecycle/user-{who}", body, expected=expected)
 
 
 def test_the_agents_command_takes_a_terminal_when_it_has_one(

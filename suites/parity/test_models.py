@@ -47,6 +47,7 @@ TALKS: Final[dict[str, Talk]] = {
         ("exec NAME true", 0),
         ("exec -u root NAME true", 0),
         ("exec -u nobody-of-this-name NAME true", 126),
+        ("exec -u 1000 NAME true", 0),
         ("kill NAME", 0),
         ("kill NAME", 1),
         ("exec NAME true", 1),

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
-from suites.parity.tools.guest import Guest, Ran, followed
+from suites.parity.tools.guest import USERS, Guest, Ran, followed
 
 __all__ = ["Bwrap"]
 
@@ -125,7 +125,7 @@ class _Sandbox:
             case "--unsetenv", [name]:
                 self.env.pop(name, None)
             case "--uid", [uid]:
-                self.user = {"0": "root", "1000": "node"}.get(uid, uid)
+                self.user = USERS.get(uid, uid)
             case "--tmpfs", [target]:
                 self.binds[target] = None
             case _, [source, target] if "bind" in flag:

@@ -19,7 +19,7 @@ from typing import Final
 
 from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, mounts_of, parse
-from suites.parity.tools.guest import Guest, Ran
+from suites.parity.tools.guest import USERS, Guest, Ran
 
 __all__ = ["Docker", "image_environment"]
 
@@ -80,8 +80,6 @@ _STATUS: Final = {
     "exited": "Exited (137) 1 second ago",
     "created": "Created",
 }
-#: Who a container of an image here has a line for in its /etc/passwd.
-_USERS: Final = ("root", "node")
 _FIELD: Final = re.compile(r"\{\{\s*(?:json\s+)?\.(\w+)?(?:\s+\"([^\"]*)\")?\s*\}\}")
 
 
@@ -253,10 +251,11 @@ class Docker:
         env = self._environment(flags, call.env, {})
         if isinstance(env, Reply):
             return env
-        user = flags.one("user", "root")
+        # An empty user is that of the image.
+        user = USERS.get(flags.one("user"), flags.one("user")) or "root"
         lacks = self.lacking.get(guest.image)
         named = user.partition(":")[0]
-        if named == lacks or not (named in _USERS or named.isdecimal()):
+        if named == lacks or not (named in USERS.values() or named.isdecimal()):
             message = f"unable to find user {user}: no matching entries in passwd file\n"
             return Reply(returncode=126, stderr=message.encode())
         if lacks is not None and PurePosixPath(command[0]).name == lacks:

@@ -19,6 +19,7 @@ from suites.parity.compare import Reply, UnknownInvocation
 __all__ = [
     "ENVIRONMENT",
     "USER",
+    "USERS",
     "Files",
     "Guest",
     "Ran",
@@ -33,6 +34,9 @@ __all__ = [
 
 #: The whole environment, NUL-terminated entries.
 ENVIRONMENT: Final = "env -0"
+
+#: Who a guest has a line for in its /etc/passwd: number → name.
+USERS: Final[Mapping[str, str]] = {"0": "root", "1000": "node"}
 
 #: The name of the user that runs it.
 USER: Final = "id -un"

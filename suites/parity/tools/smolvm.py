@@ -13,7 +13,7 @@ from typing import Final
 from suites.parity.compare import Call, Reply, UnknownInvocation
 from suites.parity.tools.docker import copy_tree
 from suites.parity.tools.flags import SWITCH, VALUE, Flags, mounts_of, parse
-from suites.parity.tools.guest import Guest, Ran
+from suites.parity.tools.guest import USERS, Guest, Ran
 
 __all__ = ["Smolvm"]
 
@@ -117,6 +117,9 @@ class Smolvm:
         user, command = "root", flags.rest
         match command:
             case ("runuser", "-u", who, "--", *rest):
+                if who not in USERS.values():
+                    message = f"runuser: user {who} does not exist\n"
+                    return Reply(returncode=1, stderr=message.encode())
                 user, command = who, tuple(rest)
         self.ran.append(
             Ran(

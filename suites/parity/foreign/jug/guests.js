@@ -98,7 +98,10 @@ const docker = {
     }
   },
 
-  exec: (identity, words, { user, flags }) => ['docker', 'exec', ...flags, '-u', user, nameOf(identity), ...words],
+  exec(identity, words, { user, flags }) {
+    if (!user) refuse('cannot run as a user without a name: docker would take that of the image');
+    return ['docker', 'exec', ...flags, '-u', user, nameOf(identity), ...words];
+  },
   copy: (identity, source, target) => ['docker', 'cp', source, `${nameOf(identity)}:${target}`],
 
   // Start the new container beside the old one, then let them change places.

@@ -125,6 +125,8 @@ class Docker(Guest):
         await must("remove it", "docker", "rm", "--force", self.name)
 
     def command(self, words, *, user, flags=()):
+        if not user:
+            raise No("a script needs a user; docker would take that of the image")
         return ["docker", "exec", *flags, "--user", user, self.name, *words], {}
 
     async def copy(self, source, target):

@@ -194,6 +194,9 @@ class DockerBottle:
         return self._host.runner.run(command, env=environ, attached=True).returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
+        if not user:
+            # To docker that is the user of the image.
+            raise BackendError(f"cannot run in {self.identity} as a user without a name")
         argv = ["docker", "exec", "-u", user, self._name, "sh", "-c", script]
         result = ExecResult.of(self._host.runner.run(argv, env=dict(self._host.environ)))
         if faults.on("docker-exit-code-lost"):
