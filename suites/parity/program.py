@@ -358,10 +358,15 @@ def _lines(text: str) -> list[str]:
 
 
 class _Bottle:
-    """A bottle of the program."""
+    """A bottle of the program.
+
+    Attributes:
+        printed: what the last agent printed, or the program beside it; a library passes it by.
+    """
 
     def __init__(self, launcher: _Launcher, commands: _CommandsTable, identity: str) -> None:
         self.identity = identity
+        self.printed: dict[str, str] = {}
         self._launcher = launcher
         self._commands = commands
 
@@ -373,8 +378,9 @@ class _Bottle:
     def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
         """Run it; its exit status."""
         template = self._commands.agent_terminal if tty else self._commands.agent
-        done = self._launcher.run(template, words=argv, identity=self.identity)
-        return self._answered(done).returncode
+        answer = self._answered(self._launcher.run(template, words=argv, identity=self.identity))
+        self.printed = {"stdout": answer.stdout, "stderr": answer.stderr}
+        return answer.returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
         """Run a shell script in the guest."""

@@ -9,6 +9,7 @@ import pytest
 from suites.parity.bottles import OF_THE_HOST, WELL_KNOWN, Rich, look, of_the_manifest
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
+from suites.parity.tools.guest import script_that_answers, script_that_dies
 from suites.parity.world import OTHER_IMAGE, World
 
 pytestmark = [
@@ -73,3 +74,74 @@ def test_the_agent_has_the_variables(sides: Sides, backend: Backend, before: str
         "the agent on a terminal": agent,
     }
     sides.check_side(backend, f"agent/variables-after-{before}", body, expected=expected)
+
+
+#: Exit statuses that mean something to a shell, or to a tool.
+STATUSES: Final = (0, 1, 42, 125, 126, 127, 130, 255)
+
+
+@pytest.mark.parametrize("code", STATUSES)
+def test_the_exit_status_on_a_terminal_is_the_agents(
+    sides: Sides, backend: Backend, code: int
+) -> None:
+    """With a terminal as without one, at a start and at a resume."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        words = ["sh", "-c", script_that_answers("out", "err", code)]
+        with launcher.start("dev", backend=world.backend) as bottle:
+            launcher.preserve(bottle.identity)
+            started = bottle.exec_agent(words, tty=True)
+        with launcher.resume(bottle.identity) as bottle:
+            return {"started": started, "resumed": bottle.exec_agent(words, tty=True)}
+
+    expected = {"started": code, "resumed": code}
+    sides.check_side(backend, f"agent/terminal-status-{code}", body, expected=expected)
+
+
+@pytest.mark.parametrize("number", [1, 2, 9, 15, 31])
+def test_a_signal_on_a_terminal_is_the_agents(sides: Sides, backend: Backend, number: int) -> None:
+    """An agent that a signal ends has the status a shell gives it, and the next one runs."""
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        with launcher.start("dev", backend=world.backend) as bottle:
+            ended = bottle.exec_agent(["sh", "-c", script_that_dies(number)], tty=True)
+            return {"status": ended, "the next": bottle.exec_agent(["true"], tty=True)}
+
+    expected = {"status": 128 + number, "the next": 0}
+    sides.check_side(backend, f"agent/terminal-signal-{number}", body, expected=expected)
+
+
+#: What an agent prints, on its output and as errors.
+PRINTED: Final = {
+    "words": ("out\n", "err\n"),
+    "nothing": ("", ""),
+    "blanks-around-it": ("  kept  \n\n", "\t kept \n\n"),
+    "lines-of-dos": ("one\r\ntwo\r", "\r\n\r\n"),
+    "no-end-of-line": ("Zürich 🍾", "नेपाल"),
+    "no-text": ("\udcff\udc80 is no UTF-8", "Z\udcfcrich"),
+    "much": ("0123456789" * 6_554, "x" * 40_000),
+}
+
+
+@pytest.mark.parametrize("what", PRINTED)
+def test_what_an_agent_prints_is_all_that_is_printed(
+    sides: Sides, backend: Backend, what: str
+) -> None:
+    """Output and errors of a program that runs an agent are those of the agent, unchanged.
+
+    The agent of a library has the output of the library's own process, where nothing can be between.
+    """
+    out, err = PRINTED[what]
+
+    def body(world: World, launcher: Launcher) -> dict[str, Any]:
+        world.write_bottle("dev", {"image": world.image})
+        script = script_that_answers(out, err, 3)
+        with launcher.start("dev", backend=world.backend) as bottle:
+            status = bottle.exec_agent(["sh", "-c", script], tty=False)
+            printed = getattr(bottle, "printed", {"stdout": out, "stderr": err})
+        return {"status": status, **printed}
+
+    expected = {"status": 3, "stdout": out, "stderr": err}
+    sides.check_side(backend, f"agent/printed-{what}", body, expected=expected)

@@ -23,6 +23,7 @@ FAULTS = {
     "bubblewrap-drafts-by-name": "a file is written under a longer name first",
     "bubblewrap-agent-without-env": "the agent has none of the variables that a script has",
     "bubblewrap-env-inherited": "the guest inherits the environment of the host",
+    "bubblewrap-terminal-status-lost": "the exit status of an agent with a terminal is always 0",
     "bubblewrap-unknown-user-is-root": "a script whose user is not known runs as root",
     "cleanup-forgets-smolmachines": "machines of crashed launches are left behind",
     "cleanup-takes-preserved": "cleanup removes the state of preserved bottles",

@@ -96,7 +96,8 @@ class BubblewrapBottle:
         return self._argv(argv, user="node", tty=tty)
 
     def exec_agent(self, argv: Sequence[str], *, tty: bool) -> int:
-        return self.run(argv, user="node", tty=tty, attached=True).returncode
+        done = self.run(argv, user="node", tty=tty, attached=True)
+        return 0 if tty and faults.on("bubblewrap-terminal-status-lost") else done.returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
         return ExecResult.of(self.run(["sh", "-c", script], user=user))
