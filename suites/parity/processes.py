@@ -157,9 +157,10 @@ class Process:
                 return self.at
         message = _take(self._connection)
         assert message is not None, "a launcher's process comes to an end of its own: it vanished"
-        self.at, self._call, (log, asked, errors) = message
+        self.at, self._call, (log, output, asked, errors) = message
         self.steps += 1
         self._world.log += log
+        self._world.output += output
         self._world.asked += asked
         self._world.errors += errors
         return self.at
@@ -233,13 +234,18 @@ class _Child:
         self._world = world
         self._connection = connection
         self._is_quiet = False
-        self._sent = [len(world.log), len(world.asked), len(world.errors)]
+        self._sent = [len(text) for text in self._texts()]
+
+    def _texts(self) -> tuple[list[str], ...]:
+        """What the test's own world is to have of this one."""
+        world = self._world
+        return (world.log, world.output, world.asked, world.errors)
 
     def stop(self, stop: Stop, call: Call | None = None) -> Any:
         """Stop until the test lets the process go on."""
         self._is_quiet = True
         try:
-            texts = (self._world.log, self._world.asked, self._world.errors)
+            texts = self._texts()
             new = [text[sent:] for text, sent in zip(texts, self._sent, strict=True)]
             self._sent = [len(text) for text in texts]
             _send(self._connection, (stop, call, new))

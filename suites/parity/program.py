@@ -241,7 +241,7 @@ class _Launcher:
             LauncherCrashed: it does not.
         """
         done = self.run(template, **fields)
-        self._world.log += [done.stdout, done.stderr]
+        self._world.output += [done.stdout, done.stderr]
         if done.status != 0:
             raise self.failure(done)
         return done.stdout
@@ -268,6 +268,10 @@ class _Launcher:
             filled.append(re.sub(r"\{(\w+)\}", partial(self._field, fields), word))
         return filled
 
+    def keep(self, *printed: str) -> None:
+        """Let it be looked at with all else that the launcher prints."""
+        self._world.output += printed
+
     def failure(self, done: Running) -> Exception:
         """What a command that failed is reported as."""
         if done.status > 0 and re.search(self._says.refusal, done.stderr):
@@ -285,7 +289,7 @@ class _Launcher:
         with self._spawned(self.filled(template, **fields), answer=self._answer) as running:
             identity = re.compile(self._says.identity)
             self._pump(running, until=lambda: identity.search(running.stdout) is not None)
-            self._world.log.append(running.stderr)
+            self._world.output += [running.stdout, running.stderr]
             found = identity.search(running.stdout)
             if found is None:
                 raise self.failure(running)
@@ -296,7 +300,7 @@ class _Launcher:
             finally:
                 bottle.close()
                 self._pump(running, patience_s=ENDS_S)
-                self._world.log.append(running.stderr)
+                self._world.output += [running.stdout, running.stderr]
 
     @contextmanager
     def _spawned(
@@ -380,12 +384,16 @@ class _Bottle:
         template = self._commands.agent_terminal if tty else self._commands.agent
         answer = self._answered(self._launcher.run(template, words=argv, identity=self.identity))
         self.printed = {"stdout": answer.stdout, "stderr": answer.stderr}
+        self._launcher.keep(answer.stdout, answer.stderr)
         return answer.returncode
 
     def exec(self, script: str, *, user: str = "node") -> ExecResult:
         """Run a shell script in the guest."""
         fields = {"identity": self.identity, "user": user, "script": script}
-        return self._answered(self._launcher.run(self._commands.exec, **fields))
+        answer = self._answered(self._launcher.run(self._commands.exec, **fields))
+        # Its output is a look into the guest, which has every value.
+        self._launcher.keep(answer.stderr)
+        return answer
 
     def cp_in(self, host: Path, guest: str) -> None:
         """Copy a file or folder into the guest."""

@@ -24,6 +24,7 @@ from suites.parity.compare import (
     sides_of,
 )
 from suites.parity.launcher import Backend, Launcher
+from suites.parity.overheard import overheard
 from suites.parity.world import World
 
 __all__ = ["BROKE_OFF", "Body", "Observation", "Sides"]
@@ -134,7 +135,8 @@ class Sides:
         home = self.homes / f"{next(self.numbers):05}-{backend.name} d'été"
         world = self.make_world(backend.name, home)
         try:
-            observation = body(world, backend.open(world))
+            with overheard(world):
+                observation = body(world, backend.open(world))
             world.check()
         except UnknownInvocation as error:
             return {BROKE_OFF: f"{type(error).__name__}: {error}"}

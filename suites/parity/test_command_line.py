@@ -209,6 +209,9 @@ def test_a_life_on_the_command_line(shell: Shell, engine: str) -> None:
     ]
     assert image in created[-1], f"image of the resumed bottle: expected {image} in {created[-1]}"
     last = shell.run("cleanup")
+    printed = (second, kept, approved, again, resumed, last, proposed, rows)
+    outputs = {"output": [show(each) for each in printed]}
+    expect_same("outputs where a value can be read", {}, exposures({"TOKEN": SECRET}, outputs))
     expect_same("what cleanup removes of a preserved bottle", "", show(last))
     expect_same("bottles that are kept", [identity], shell.recorded())
 

@@ -31,6 +31,7 @@ __all__ = [
     "OTHER_IMAGE",
     "THIRD_IMAGE",
     "Commands",
+    "Keep",
     "Refusal",
     "World",
     "simulated",
@@ -99,6 +100,7 @@ class World:
         image, other_image: what bottles are made of.
         docker, smolvm, bwrap: the simulated tools; of no use in a live world.
         log: every record the launcher logged, formatted.
+        output: what it printed, in parts.
         errors: the text of every refusal, for :meth:`readable`.
     """
 
@@ -115,6 +117,7 @@ class World:
     smolvm: Smolvm = field(default_factory=Smolvm)
     bwrap: Bwrap = field(default_factory=Bwrap)
     log: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
     @property
@@ -158,7 +161,7 @@ class World:
     def logger(self) -> logging.Logger:
         """A logger whose records end up in :attr:`log`, debugging included."""
         logger = logging.Logger(f"launcher of {self.backend}", level=logging.DEBUG)  # noqa: LOG001 - one of its own per world
-        logger.addHandler(_Keep(self.log))
+        logger.addHandler(Keep(self.log))
         return logger
 
     def write_bottle(self, name: str, front_matter: Mapping[str, Any]) -> Path:
@@ -231,6 +234,7 @@ class World:
         return {
             "argv": ["\0".join(call.argv) for call in self.commands.calls],
             "log": list(self.log),
+            "output": ["".join(self.output)],
             "errors": list(self.errors),
             "prompts": list(self.asked),
             "host environment": [f"{name}={value}" for name, value in os.environ.items()],
@@ -283,13 +287,16 @@ def _yaml(value: object) -> str:
     return '"' + "".join(c if c in plain else f"\\U{ord(c):08X}" for c in value) + '"'
 
 
-class _Keep(logging.Handler):
+class Keep(logging.Handler):
+    """Keeps every record, formatted, debugging included."""
+
     def __init__(self, lines: list[str]) -> None:
         super().__init__(level=logging.DEBUG)
         self._lines = lines
         self.setFormatter(logging.Formatter("%(levelname)s %(name)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Keep one."""
         self._lines.append(self.format(record))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -58,6 +59,8 @@ def resolve_env(manifest: Manifest, host: Host) -> ResolvedEnv:
     host.hidden.add([*literals.values(), *forwarded.values()])
     if faults.on("secret-in-log"):
         host.log.debug("resolved %s", forwarded)
+    if faults.on("secret-in-a-log-of-its-own"):
+        logging.getLogger("bot_bottle.env").debug("resolved %s", forwarded)
     if faults.on("secret-in-host-environ"):
         os.environ.update(forwarded)
     host.log.debug("resolved %d literals, %d forwarded", len(literals), len(forwarded))

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +91,8 @@ class DockerBackend:
         if not faults.on("docker-remediation-removes-first"):
             self._or_refuse(["image", "inspect", image], f"find image {image}")
         described = self._or_refuse(["inspect", name], f"inspect {name}")
+        if faults.on("docker-prints-what-it-inspects"):
+            print(described.decode(errors="replace"), file=sys.stderr)
         env = _env_of(described)
         self._host.hidden.add(env.forwarded.values())
         if faults.on("docker-remediation-removes-first"):

@@ -1,0 +1,51 @@
+"""What a launcher prints, and what it logs by a logger of its own: whoever looks at its process has it.
+
+A launcher that is a library shares the process of its test; what a program prints, its adapter keeps.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+from suites.parity.world import Keep, World
+
+__all__ = ["overheard"]
+
+
+@contextmanager
+def overheard(world: World) -> Iterator[None]:
+    """Keep what is printed in this block, and what is logged to whichever logger, debugging included."""
+    stream = io.TextIOWrapper(
+        _Output(world.output), encoding="utf-8", errors="surrogateescape", write_through=True
+    )
+    root, keep = logging.getLogger(), Keep(world.log)
+    level = root.level
+    root.addHandler(keep)
+    root.setLevel(logging.DEBUG)
+    try:
+        with redirect_stdout(stream), redirect_stderr(stream):
+            yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(keep)
+
+
+class _Output(io.BufferedIOBase):
+    def __init__(self, texts: list[str]) -> None:
+        super().__init__()
+        self._texts = texts
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: ReadableBuffer, /) -> int:
+        printed = bytes(content)
+        self._texts.append(printed.decode(errors="surrogateescape"))
+        return len(printed)
