@@ -232,7 +232,7 @@ def test_an_approval_does_not_bring_back_what_ended(there: Sides, backend: Backe
             with left.may_refuse(launcher.errors) as cleaning:
                 launcher.cleanup()
             found += problems(
-                f"its bottle ends when an approval is before {at}",
+                f"approval before {at}",
                 {
                     "that end": (True, isinstance(came_to, list) or came_to),
                     "approval": (

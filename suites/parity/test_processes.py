@@ -395,7 +395,7 @@ def test_an_approval_that_is_killed_is_applied_or_waits(there: Sides, backend: B
             found += problems(
                 f"killed before {at}",
                 {
-                    "image of what was applied": (before if waits else [OTHER_IMAGE], before),
+                    "its image": (before if waits else [OTHER_IMAGE], before),
                     "approving it again": (wanted if waits else "refused", again.happened),
                     "image afterwards": (changed, after),
                     "what waits at last": (
