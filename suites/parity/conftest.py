@@ -31,6 +31,9 @@ REFERENCE: Final = Path(__file__).with_name("backends.py")
 #: Folders of the host that sandboxes bind, in a file system that starts empty.
 _SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc")
 
+#: Folders where every user of a host can write. Names: a path made here would be that of the real folder.
+_SCRATCH: Final = ("/tmp", "/var/tmp", "/dev/shm")
+
 _BACKENDS: Final = pytest.StashKey[Sequence[Backend]]()
 _SEEN: Final = pytest.StashKey[dict[str, dict[str, Observation]]]()
 
@@ -158,7 +161,10 @@ def sides(request: pytest.FixtureRequest, backends: Sequence[Backend]) -> Sides:
     if not request.config.getoption("--live"):
         in_memory = all(backend.in_process for backend in backends)
         home: Path = request.getfixturevalue("faked_home" if in_memory else "tmp_path")
-        return Sides(backends=backends, make_world=simulated, homes=home, seen=seen)
+        scratch = _SCRATCH if in_memory else ()
+        return Sides(
+            backends=backends, make_world=simulated, homes=home, seen=seen, scratch=scratch
+        )
     there = [backend for backend in backends if not closed_reason(backend.live)]
     home, make = request.getfixturevalue("tmp_path"), request.getfixturevalue("real_worlds")
     return Sides(backends=there, make_world=make, homes=home, seen=seen)

@@ -46,6 +46,7 @@ class Sides:
         backends: all of them.
         make_world: a world in a home directory.
         homes: where home directories go; each gets a number.
+        scratch: folders where every user of a host can write, where they are the test's own.
         seen: what scenarios showed; shared between tests, so that each runs once.
         numbers: of home directories.
     """
@@ -53,6 +54,7 @@ class Sides:
     backends: Sequence[Backend]
     make_world: Callable[[str, Path], World]
     homes: Path
+    scratch: tuple[str, ...] = ()
     seen: dict[str, dict[str, Observation]] = field(default_factory=dict)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -134,6 +136,7 @@ class Sides:
         # A path as people have them: with a space, a quote and a letter beyond ASCII.
         home = self.homes / f"{next(self.numbers):05}-{backend.name} d'été"
         world = self.make_world(backend.name, home)
+        world.share([Path(folder) for folder in self.scratch])
         try:
             with overheard(world):
                 observation = body(world, backend.open(world))

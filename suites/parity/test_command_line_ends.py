@@ -110,7 +110,7 @@ def test_its_processes_end_with_the_launcher(
     left = {
         "files": [
             path.read_text(errors="surrogateescape")
-            for path in (shell.home / ".bot-bottle").rglob("*")
+            for path in shell.home.rglob("*")
             if path.is_file()
         ]
     }

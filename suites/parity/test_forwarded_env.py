@@ -100,6 +100,9 @@ def launch_and_look(env: Mapping[str, str]) -> Body:
             "came along from the host": sorted(
                 name for name, value in inside.items() if value == OF_THE_HOST
             ),
+            "files for literals that others read": [
+                oct(mode) for mode, _ in world.docker.env_files if mode & 0o077
+            ],
             "split off from a value": sorted(name for name in inside if name == "INJECTED"),
         }
 
@@ -112,6 +115,7 @@ def test_literals_reach_the_guest(sides: Sides, backend: Backend, row: LiteralRo
     expected = {
         "env": dict(row.env),
         "came along from the host": [],
+        "files for literals that others read": [],
         "split off from a value": [],
     }
 

@@ -112,8 +112,8 @@ def readable_by_others(world: World) -> dict[str, tuple[str, ...]]:
         f"{path.name} with mode {path.stat().st_mode & 0o777:o}": [
             path.read_text(errors="surrogateescape")
         ]
-        for path in (world.home / ".bot-bottle").rglob("*")
-        if path.is_file() and path.suffix != ".md" and path.stat().st_mode & 0o077
+        for path in world.home.rglob("*")
+        if path.is_file() and path.parent.name != "bottles" and path.stat().st_mode & 0o077
     }
     return exposures(RICH.hidden, texts)
 

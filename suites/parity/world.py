@@ -102,6 +102,8 @@ class World:
         log: every record the launcher logged, formatted.
         output: what it printed, in parts.
         errors: the text of every refusal, for :meth:`readable`.
+        temporary: folders for files that are not to stay; the first is that of ``TMPDIR``.
+        before: files that were in those folders already, with their sizes.
     """
 
     backend: str
@@ -119,6 +121,8 @@ class World:
     log: list[str] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    temporary: tuple[Path, ...] = ()
+    before: Mapping[Path, int] = field(default_factory=dict)
 
     @property
     def stub(self) -> CommandStub:
@@ -139,6 +143,11 @@ class World:
         """
         if isinstance(self.commands, CommandStub):
             self.commands.check()
+
+    def share(self, folders: Sequence[Path]) -> None:
+        """Have folders for temporary files that others have as well; what does not grow is theirs."""
+        self.temporary += tuple(folders)
+        self.before = {path: path.stat().st_size for each in folders for path in _below(each)}
 
     def beside(self, home: Path) -> World:
         """The world of another user, who has another home and the same tools."""
@@ -238,18 +247,35 @@ class World:
             "errors": list(self.errors),
             "prompts": list(self.asked),
             "host environment": [f"{name}={value}" for name, value in os.environ.items()],
-            "state": [path.read_text(errors="surrogateescape") for path in self._files()],
-            "file names": [str(path) for path in self._files()],
+            "state": _texts(self._files()),
+            "other files": _texts(self._other_files()),
+            "file names": [str(path) for path in (*self._files(), *self._other_files())],
             "env files that others read": [
                 text for mode, text in self.docker.env_files if mode & 0o077
             ],
         }
 
     def _files(self) -> Iterator[Path]:
-        """Every file of the home that is no manifest."""
-        for path in sorted((self.home / ".bot-bottle").rglob("*")):
-            if path.is_file() and path.suffix != ".md":
+        """Every file of the launcher's folder that is no manifest."""
+        return _below(self.home / ".bot-bottle")
+
+    def _other_files(self) -> Iterator[Path]:
+        """Every other file of the home, and temporary ones."""
+        for path in (each for folder in (self.home, *self.temporary) for each in _below(folder)):
+            is_old = path in self.before and path.stat().st_size == self.before[path]
+            if not is_old and not path.is_relative_to(self.home / ".bot-bottle"):
                 yield path
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Every file below a folder that is no manifest."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not (path.suffix == ".md" and path.parent.name == "bottles"):
+            yield path
+
+
+def _texts(files: Iterator[Path]) -> list[str]:
+    return [path.read_text(errors="surrogateescape") for path in files]
 
 
 def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = None) -> World:
@@ -258,10 +284,13 @@ def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = N
     smolvm, bwrap = Smolvm(), Bwrap()
     smolvm.homes = {str(home)}
     stub = CommandStub({"docker": docker, "smolvm": smolvm, "bwrap": bwrap}, folder=_TOOLS)
-    home.mkdir(parents=True)
+    temporary = home.parent / f"temporary files of {home.name}"
+    for folder in (home, temporary):
+        folder.mkdir(parents=True)
     host = {
         "PATH": f"{_TOOLS}:/usr/bin:/bin",
         "HOME": str(home),
+        "TMPDIR": str(temporary),
         "LANG": "C.UTF-8",
         "DOCKER_CONTEXT": _CONTEXT,
         **(environ or {}),
@@ -274,6 +303,7 @@ def simulated(backend: str, home: Path, *, environ: Mapping[str, str] | None = N
         docker=docker,
         smolvm=smolvm,
         bwrap=bwrap,
+        temporary=(temporary,),
     )
 
 

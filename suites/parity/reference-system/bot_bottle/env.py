@@ -61,6 +61,9 @@ def resolve_env(manifest: Manifest, host: Host) -> ResolvedEnv:
         host.log.debug("resolved %s", forwarded)
     if faults.on("secret-in-a-log-of-its-own"):
         logging.getLogger("bot_bottle.env").debug("resolved %s", forwarded)
+    if faults.on("secret-in-a-trace"):
+        with (host.home / "bot-bottle-trace.log").open("a", errors="surrogateescape") as trace:
+            trace.write(f"{forwarded}\n")
     if faults.on("secret-in-host-environ"):
         os.environ.update(forwarded)
     host.log.debug("resolved %d literals, %d forwarded", len(literals), len(forwarded))
