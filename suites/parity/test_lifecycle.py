@@ -296,7 +296,7 @@ def test_names_are_bytes(there: Sides, backend: Backend) -> None:
                 look_at(f"{what}, of a folder", name, f"/tmp/folder/deep/{name}/{name}")
         return {"the folder": outcome.happened, "names that are not there": problems}
 
-    expected = {"names that are not there": {}, "the folder": "done"}
+    expected: dict[str, Any] = {"names that are not there": {}, "the folder": "done"}
     there.check_side(backend, "lifecycle/cp-names", body, expected=expected)
 
 
