@@ -50,7 +50,7 @@ LINES: Final[dict[str, tuple[Body, dict[str, object], str]]] = {
         TWO,
         {"came along from the host": []},
         (
-            "bubblewrap regressed: came along from the host[0]: expected absent, found 'HOST_ONLY' "
+            "bubblewrap regressed: came along from the host[0]: expected absent, found 'ANTHROPIC_API_KEY' "
             "(says the scenario; docker absent, smolmachines absent) [row]"
         ),
     ),
