@@ -7,13 +7,10 @@ import os
 from pathlib import Path
 
 import pytest
-import trio
 
-from harness_core.base.slowness import patience
-from harness_core.base.wait import until
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, Settings
-from suites.daemon.health import NOTICED_S, becomes
+from suites.daemon.health import becomes, noticed
 from suites.daemon.lists import listed
 from suites.daemon.messages import ask, expect_health, request, say
 from suites.daemon.wire import Keyword, lookup
@@ -187,8 +184,7 @@ async def test_skills_follow_their_directory(start, subject) -> None:
                 right = shown in text if shown else "zzz-last" not in names
                 return right and set(own) <= set(names) and (not rejected or rejected in seen[2])
 
-            with trio.move_on_after(patience(NOTICED_S)):
-                await until(is_so)
+            if (await noticed(is_so)).came:
                 return
 
             raise AssertionError(
@@ -277,8 +273,7 @@ async def test_a_skill_is_loaded_as_it_is_written_or_not_at_all(start, subject) 
                 rejected |= {str(lookup(row, "NAME")): lookup(row, "REASON") for row in bad}
                 return name in loaded or name in rejected
 
-            with trio.move_on_after(patience(NOTICED_S)):
-                await until(known)
+            await noticed(known)
             if how == "sound":
                 assert SAYS in loaded.get(file.stem, ""), (
                     f"contract 4: a skill is loaded as it is written: expected {SAYS!r}, found "
@@ -323,8 +318,7 @@ async def test_what_a_skill_answers_is_what_it_says_now(start, subject) -> None:
                 found = await say(connection, question)
                 return (found in wanted) if wanted else found not in {said, other}
 
-            with trio.move_on_after(patience(NOTICED_S)):
-                await until(is_so)
+            if (await noticed(is_so)).came:
                 return
 
             raise AssertionError(

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import trio
 
-from harness_core.base.slowness import patience
-from harness_core.base.wait import until
 from harness_core.front.skips import not_run
 from suites.daemon.daemon import Daemon, health_on
-from suites.daemon.health import NOTICED_S
+from suites.daemon.health import noticed
 from suites.daemon.messages import (
     ANSWER_S,
     HEALTH_CHECK,
@@ -135,8 +132,7 @@ async def test_what_is_listed_as_text_is_what_is_so(skilled: Daemon, token: str)
                     said[key] = expect_message(answer, connection)
                 return (token in said["skills"], token in said["health"]) == (bool(name),) * 2
 
-            with trio.move_on_after(patience(NOTICED_S)):
-                await until(of_now)
+            await noticed(of_now)
             listed = await ask(connection, request("SKILL", "LIST"))
             gateways = await ask(connection, request("GATEWAY", "LIST"))
             health = await health_on(connection)

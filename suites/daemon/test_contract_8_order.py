@@ -276,18 +276,22 @@ async def test_each_question_has_its_own_answer(start, cast: Cast, evidence, tok
 
 async def test_each_question_has_its_own_reasons(start, cast: Cast, token: str) -> None:
     """Who was passed over for one question is said in its answer, whatever is asked meanwhile."""
-    beta_is_asked, latency_s = trio.Event(), patience(2.0)
+    alpha_is_passed_over, latency_s = trio.Event(), patience(2.0)
 
     def slowly(_request: Recorded) -> Answer:
-        beta_is_asked.set()
+        alpha_is_passed_over.set()
         return replace(completion("says beta"), latency_s=latency_s)
+
+    def instead_of_beta(_request: Recorded) -> Answer:
+        alpha_is_passed_over.set()
+        return message("says gamma")
 
     cast.respond = {
         "alpha": lambda request: (
             Answer(status=500) if f"slow-{token}" in request.text else message("says alpha")
         ),
         "beta": slowly,
-        "gamma": lambda _: message("says gamma"),
+        "gamma": instead_of_beta,
     }
     async with (
         asking(start, cast, "abg") as daemon,
@@ -296,7 +300,7 @@ async def test_each_question_has_its_own_reasons(start, cast: Cast, token: str) 
     ):
         await slow.send(user_input(f"What of slow-{token}?"))
         with trio.move_on_after(patience(ANSWER_S)):
-            await beta_is_asked.wait()
+            await alpha_is_passed_over.wait()
         well = await ask(quick, user_input(f"What of quick-{token}?"), seconds=ANSWER_S)
         answer = await slow.receive("the slow answer", seconds=ANSWER_S)
 

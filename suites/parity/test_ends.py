@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
-from suites.parity.bottles import look
-from suites.parity.launcher import Backend, Launcher
-from suites.parity.processes import Act, Process, in_a_process, settle
-from suites.parity.sides import Sides
-from suites.parity.test_processes import (
+from suites.parity.acts import (
     RICH,
+    STEPS,
     approve,
     clean_up,
     ends,
@@ -23,15 +20,16 @@ from suites.parity.test_processes import (
     resume,
     start,
 )
+from suites.parity.bottles import look
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.processes import Act, Process, in_a_process, settle
+from suites.parity.sides import Sides
 from suites.parity.world import OTHER_IMAGE, World
 
 pytestmark = [
     pytest.mark.covers("PARITY-RESUME"),
     pytest.mark.simulated("the tools stay with the test"),
 ]
-
-#: More steps than anything here takes.
-_STEPS: Final = 200
 
 
 def preserve(identity: str) -> Act:
@@ -71,7 +69,7 @@ def at_each_step_of(
         make: a world and what is done there, anew for each step.
         point: one of its own; its beginning when that is empty.
     """
-    for steps in range(_STEPS):
+    for steps in range(STEPS):
         world, act = make()
         with in_a_process(sides, world, act) as process:
             if point:
@@ -216,7 +214,7 @@ def test_an_approval_does_not_bring_back_what_ended(there: Sides, backend: Backe
 
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
-        for steps in range(_STEPS):
+        for steps in range(STEPS):
             left = fresh(there, world)
             launcher = there.open(left)
             with in_a_process(there, left, start) as ending:

@@ -8,12 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from suites.parity.bottles import look
-from suites.parity.launcher import Backend, Launcher
-from suites.parity.processes import Act, in_a_process
-from suites.parity.sides import Sides
-from suites.parity.test_processes import (
+from suites.parity.acts import (
     RICH,
+    STEPS,
     approve,
     clean_up,
     fresh,
@@ -25,6 +22,10 @@ from suites.parity.test_processes import (
     resume,
     start,
 )
+from suites.parity.bottles import look
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.processes import Act, in_a_process
+from suites.parity.sides import Sides
 from suites.parity.world import OTHER_IMAGE, World
 
 pytestmark = [
@@ -33,15 +34,12 @@ pytestmark = [
     pytest.mark.simulated("the tools stay with the test"),
 ]
 
-#: More steps than anything here takes.
-_STEPS: Final = 200
-
 
 def failing_at_each_file(
     sides: Sides, make: Callable[[], tuple[World, Act]]
 ) -> Iterator[tuple[str, World, str]]:
     """Every thing done to a file, each failing once: where, the world it leaves, how that ended."""
-    for steps in range(1, _STEPS):
+    for steps in range(1, STEPS):
         world, act = make()
         with in_a_process(sides, world, act) as process:
             at = process.advance(steps=steps - 1) if steps > 1 else process.at
@@ -189,7 +187,7 @@ def test_an_approval_without_space_costs_no_bottle(there: Sides, backend: Backen
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
         own = next(side for side in there.backends if side.name == world.backend)
-        for steps in range(1, _STEPS):
+        for steps in range(1, STEPS):
             left = fresh(there, world)
             launcher = there.open(left)
             with launcher.start("dev", backend=left.backend) as bottle:

@@ -7,12 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from suites.parity.bottles import images, look
-from suites.parity.launcher import Backend, Launcher
-from suites.parity.processes import Act, in_a_process
-from suites.parity.sides import Sides
-from suites.parity.test_processes import (
+from suites.parity.acts import (
     RICH,
+    STEPS,
     approval,
     approve,
     beside,
@@ -21,6 +18,10 @@ from suites.parity.test_processes import (
     kept,
     problems,
 )
+from suites.parity.bottles import images, look
+from suites.parity.launcher import Backend, Launcher
+from suites.parity.processes import Act, in_a_process
+from suites.parity.sides import Sides
 from suites.parity.world import OTHER_IMAGE, THIRD_IMAGE, World
 
 pytestmark = [
@@ -30,9 +31,6 @@ pytestmark = [
 
 #: What the first and the second of two proposals ask for.
 IMAGES: Final = (OTHER_IMAGE, THIRD_IMAGE)
-
-#: More steps than anything here takes.
-_STEPS: Final = 200
 
 
 def propose(identity: str, image: str, justification: str) -> Act:
@@ -93,7 +91,7 @@ def test_a_proposal_beside_an_approval_waits(there: Sides, backend: Backend) -> 
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
         own = next(side for side in there.backends if side.name == world.backend)
-        for steps in range(_STEPS):
+        for steps in range(STEPS):
             with approval(there, world, steps=steps) as (left, launcher, bottle, proposal, one):
                 at = one.at
                 act = propose(bottle.identity, THIRD_IMAGE, "it needs more")
@@ -126,7 +124,7 @@ def test_two_changes_in_the_same_instant_agree(there: Sides, backend: Backend) -
         found: list[str] = []
         own = next(side for side in there.backends if side.name == world.backend)
         wanted = "applied" if own.applies_proposals else "refused"
-        for steps in range(_STEPS):
+        for steps in range(STEPS):
             left = fresh(there, world)
             launcher = there.open(left)
             with launcher.start("dev", backend=left.backend) as bottle:
