@@ -26,7 +26,6 @@ __all__ = [
     "of_bottles",
     "problems",
     "readable_by_others",
-    "recorded",
     "resume",
     "start",
 ]
@@ -108,11 +107,6 @@ def clean_up(_: World, launcher: Launcher, __: Callable[[str], None]) -> Any:
     """Clean up."""
     launcher.cleanup()
     return "cleaned up"
-
-
-def recorded(world: World) -> list[str]:
-    """The identities of which something is recorded."""
-    return sorted(path.name for path in world.state.iterdir()) if world.state.is_dir() else []
 
 
 def problems(where: str, checks: dict[str, tuple[Any, Any]]) -> list[str]:

@@ -16,7 +16,6 @@ from suites.parity.acts import (
     fresh,
     kept,
     problems,
-    recorded,
     resume,
     start,
 )
@@ -116,7 +115,7 @@ def test_what_is_preserved_meanwhile_is_kept(there: Sides, backend: Backend, wha
         point = "runs" if what == "end" else ""
         for where, left, one in at_each_step_of(there, make, point=point):
             # Once the end is through nothing is recorded of it.
-            identity = next(iter(recorded(left)), "dev-0123456789")
+            identity = next(iter(left.recorded()), "dev-0123456789")
             with in_a_process(there, left, preserve(identity)) as two:
                 two.advance()
                 came_to, preserved = ends(one, two)
@@ -130,7 +129,7 @@ def test_what_is_preserved_meanwhile_is_kept(there: Sides, backend: Backend, wha
                     True,
                     isinstance(came_to, list) or came_to == "cleaned up" or came_to,
                 ),
-                "kept, if it was": (is_kept, recorded(left) == [identity]),
+                "kept, if it was": (is_kept, left.recorded() == [identity]),
                 "guests at the end": ([], sorted(left.guests())),
             }
             if is_kept:
@@ -154,7 +153,7 @@ def test_who_resumes_while_it_ends_keeps_the_guest(there: Sides, backend: Backen
             return made, resume(kept(there, made))
 
         for where, left, one in at_each_step_of(there, make):
-            (identity,) = recorded(left)
+            (identity,) = left.recorded()
             with in_a_process(there, left, resume_and_look_again(identity)) as two:
                 two.advance(point="runs")
                 settle(one)
@@ -189,7 +188,7 @@ def test_a_cleanup_beside_an_end_takes_nothing(there: Sides, backend: Backend, l
             return made, resume(kept(there, made)) if launch == "resume" else start
 
         for where, left, one in at_each_step_of(there, make):
-            before = recorded(left)
+            before = left.recorded()
             with in_a_process(there, left, clean_up) as two:
                 two.advance()
                 came_to, cleaned = ends(one, two)
@@ -197,7 +196,7 @@ def test_a_cleanup_beside_an_end_takes_nothing(there: Sides, backend: Backend, l
                 "that end": (True, isinstance(came_to, list) or came_to),
                 "cleanup": ("cleaned up", cleaned),
                 "guests at the end": ([], sorted(left.guests())),
-                "recorded at the end": (before if launch == "resume" else [], recorded(left)),
+                "recorded at the end": (before if launch == "resume" else [], left.recorded()),
             }
             if launch == "resume":
                 checks |= comes_back(there, left, before[0])
@@ -219,13 +218,13 @@ def test_an_approval_does_not_bring_back_what_ended(there: Sides, backend: Backe
             launcher = there.open(left)
             with in_a_process(there, left, start) as ending:
                 ending.advance(point="runs")
-                (identity,) = recorded(left)
+                (identity,) = left.recorded()
                 proposal = launcher.propose(identity, image=OTHER_IMAGE, justification="gcc")
                 with in_a_process(there, left, approve(proposal)) as one:
                     at = one.advance(steps=steps)
                     ending.advance()
                     came_to, approved = ends(ending, one)
-            known = recorded(left)
+            known = left.recorded()
             strays = [name for name in left.guests() if not any(each in name for each in known)]
             with left.may_refuse(launcher.errors) as cleaning:
                 launcher.cleanup()
@@ -240,7 +239,7 @@ def test_an_approval_does_not_bring_back_what_ended(there: Sides, backend: Backe
                     "guests of no record": ([], strays),
                     "cleanup": ("done", cleaning.happened),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                     "values outside the guest": ({}, RICH.exposed(left)),
                 },
             )

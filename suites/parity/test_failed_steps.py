@@ -33,11 +33,6 @@ def let_nothing_start(world: World, *, starts: bool = False) -> None:
     world.docker.starts = world.smolvm.starts = world.bwrap.starts = starts
 
 
-def recorded(world: World) -> list[str]:
-    """The identities of which something is recorded."""
-    return sorted(path.name for path in world.state.iterdir()) if world.state.is_dir() else []
-
-
 @pytest.mark.covers("PARITY-BOTTLE", "PARITY-CLEANUP", "PARITY-RESUME")
 @pytest.mark.simulated("commands fail on request")
 @pytest.mark.parametrize("launch", ["start", "resume"])
@@ -78,8 +73,8 @@ def test_a_launch_that_fails_leaves_nothing(
             if may_go_well and outcome.happened == "done"
             else outcome.happened,
             "guests that are left": sorted(world.guests()),
-            "recorded": [identity for identity in recorded(world) if identity not in kept],
-            "preserved and gone": sorted(set(kept) - set(recorded(world))),
+            "recorded": [identity for identity in world.recorded() if identity not in kept],
+            "preserved and gone": sorted(set(kept) - set(world.recorded())),
             "files of the record as before": before.items() <= world.tree().items(),
             "listed": launcher.active(world.backend),
             "values outside the guest": rich.exposed(world),
@@ -153,7 +148,7 @@ def test_a_block_that_fails_ends_as_any_other(
             else isinstance(left, launcher.errors),
             "as it is": raised is None or left is raised,
             "guests that are left": sorted(world.guests()),
-            "recorded": recorded(world) == [identity] * kept,
+            "recorded": world.recorded() == [identity] * kept,
             "listed": launcher.active(world.backend),
             "values outside the guest": rich.exposed(world),
         }
@@ -204,7 +199,7 @@ def test_ctrl_c_at_a_prompt_is_one_launch_less(sides: Sides, backend: Backend) -
         seen = {
             "the two launches": ends,
             "guests that are left": sorted(world.guests()),
-            "recorded": recorded(world) == [identity],
+            "recorded": world.recorded() == [identity],
         }
         rich.type_in(world)
         with launcher.resume(identity) as bottle:
@@ -276,7 +271,7 @@ def test_an_answer_that_is_none_is_no_crash(sides: Sides, backend: Backend, what
                 **{each: outcome.happened for each, outcome in outcomes.items()},
                 "cleanup after that": last.happened,
                 "guests": sorted(world.guests()),
-                "recorded": recorded(world),
+                "recorded": world.recorded(),
             }
             wanted = {**dict.fromkeys(outcomes, "done or refused"), "cleanup after that": "done"}
             wanted |= {"guests": others, "recorded": [identity]}

@@ -18,7 +18,6 @@ from suites.parity.acts import (
     of_bottles,
     problems,
     readable_by_others,
-    recorded,
     resume,
     start,
 )
@@ -68,7 +67,7 @@ def test_a_start_without_space_leaves_nothing(there: Sides, backend: Backend) ->
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
         for where, left, end in failing_at_each_file(there, lambda: (fresh(there, world), start)):
-            others, known = readable_by_others(left), recorded(left)
+            others, known = readable_by_others(left), left.recorded()
             guests = [name for name in left.guests() if not any(each in name for each in known)]
             launcher = there.open(left)
             with left.may_refuse(launcher.errors) as cleaning:
@@ -93,7 +92,7 @@ def test_a_start_without_space_leaves_nothing(there: Sides, backend: Backend) ->
                     "the next start": ("done", again.happened),
                     "its environment": (RICH.env, env),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                 },
             )
         return {"problems": found}
@@ -112,7 +111,7 @@ def test_a_resume_without_space_loses_nothing(there: Sides, backend: Backend) ->
             return made, resume(kept(there, made))
 
         for where, left, end in failing_at_each_file(there, make):
-            (identity,) = recorded(left)
+            (identity,) = left.recorded()
             others = readable_by_others(left)
             launcher = there.open(left)
             with left.may_refuse(launcher.errors) as cleaning:
@@ -158,7 +157,7 @@ def test_a_cleanup_without_space_is_made_up_for(there: Sides, backend: Backend) 
             preserved.append(kept(there, made))
             with in_a_process(there, made, start) as process:
                 process.advance(point="runs")
-            dying.extend(each for each in recorded(made) if each not in preserved)
+            dying.extend(each for each in made.recorded() if each not in preserved)
             return made, clean_up
 
         for where, left, end in failing_at_each_file(there, make):
@@ -172,7 +171,7 @@ def test_a_cleanup_without_space_is_made_up_for(there: Sides, backend: Backend) 
                     "the next cleanup": ("done", cleaning.happened),
                     "guests at the end": ([], sorted(left.guests())),
                     "files of the bottle whose launcher died": ([], of_bottles(left, dying)),
-                    "bottles that are kept": (preserved[-1:], recorded(left)),
+                    "bottles that are kept": (preserved[-1:], left.recorded()),
                 },
             )
         return {"problems": found}
@@ -213,7 +212,7 @@ def test_an_approval_without_space_costs_no_bottle(there: Sides, backend: Backen
                     "a later approval": (wanted, again.happened),
                     "its environment after that": (RICH.env, after),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                     "values outside the guest": ({}, RICH.exposed(left)),
                 },
             )

@@ -29,11 +29,6 @@ def make_old(world: World, identity: str, form: str) -> None:
     (world.state / identity / "metadata.json").write_text(json.dumps(record))
 
 
-def recorded(world: World) -> list[str]:
-    """The identities of which something is recorded."""
-    return sorted(path.name for path in world.state.iterdir()) if world.state.is_dir() else []
-
-
 def left_by_a_crash(world: World, launcher: Launcher, form: str, *, preserved: bool) -> str:
     """A bottle of docker with an old record, whose launcher died and left its guest; its identity."""
     RICH.write(world)
@@ -110,7 +105,7 @@ def test_an_old_bottle_is_cleaned_up(
         seen = {
             "cleanup": f"{cleaning.happened} {cleaning.text}".strip(),
             "guests": sorted(world.guests()),
-            "is recorded": recorded(world) == [identity],
+            "is recorded": world.recorded() == [identity],
         }
         env = None
         if preserved:
@@ -142,7 +137,7 @@ def test_an_old_bottle_stays_as_long_as_docker_is_away(
         launcher = sides.open(world)
         with world.may_refuse(launcher.errors) as without:
             launcher.cleanup()
-        kept = recorded(world) == [identity]
+        kept = world.recorded() == [identity]
         world.stub.missing = set()
         with world.may_refuse(launcher.errors) as later:
             sides.open(world).cleanup()
@@ -152,7 +147,7 @@ def test_an_old_bottle_stays_as_long_as_docker_is_away(
             "is recorded": kept,
             "cleanup later": later.happened,
             "guests at the end": sorted(world.guests()),
-            "recorded at the end": recorded(world),
+            "recorded at the end": world.recorded(),
         }
 
     expected = {

@@ -23,7 +23,6 @@ from suites.parity.acts import (
     of_bottles,
     problems,
     readable_by_others,
-    recorded,
     resume,
     start,
 )
@@ -71,7 +70,7 @@ def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -
     def body(world: World, _: Launcher) -> dict[str, Any]:
         found: list[str] = []
         for where, left in killed_at_each_step(there, lambda: (fresh(there, world), start)):
-            others, known = readable_by_others(left), recorded(left)
+            others, known = readable_by_others(left), left.recorded()
             launcher = there.open(left)
             with left.may_refuse(launcher.errors) as cleaning:
                 launcher.cleanup()
@@ -92,7 +91,7 @@ def test_a_start_that_is_killed_leaves_nothing(there: Sides, backend: Backend) -
                     "the next start": ("done", again.happened),
                     "its environment": (RICH.env, env),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                     "bottles that are listed": ([], launcher.active(left.backend)),
                 },
             )
@@ -160,7 +159,7 @@ def test_a_resume_that_is_killed_loses_nothing(there: Sides, backend: Backend) -
 
         for where, left in killed_at_each_step(there, make, number_used_again=True):
             others = readable_by_others(left)
-            (identity,) = recorded(left)
+            (identity,) = left.recorded()
             launcher = there.open(left)
             with left.may_refuse(launcher.errors) as cleaning:
                 launcher.cleanup()
@@ -203,7 +202,7 @@ def test_a_cleanup_that_is_killed_is_made_up_for(there: Sides, backend: Backend)
             preserved.append(kept(there, made))
             with in_a_process(there, made, start) as process:
                 process.advance(point="runs")
-            dying.extend(each for each in recorded(made) if each not in preserved)
+            dying.extend(each for each in made.recorded() if each not in preserved)
             return made, clean_up
 
         preserved: list[str] = []
@@ -218,7 +217,7 @@ def test_a_cleanup_that_is_killed_is_made_up_for(there: Sides, backend: Backend)
                     "the next cleanup": ("done", cleaning.happened),
                     "guests at the end": ([], sorted(left.guests())),
                     "files of the bottle that was killed": ([], of_bottles(left, dying)),
-                    "bottles that are kept": (preserved[-1:], recorded(left)),
+                    "bottles that are kept": (preserved[-1:], left.recorded()),
                     "bottles that are listed": ([], launcher.active(left.backend)),
                 },
             )
@@ -247,7 +246,7 @@ def test_an_approval_that_is_killed_leaves_nothing(there: Sides, backend: Backen
                 others = readable_by_others(left)
                 with left.may_refuse(launcher.errors) as cleaning:
                     launcher.cleanup()
-                still = identity in recorded(left)
+                still = identity in left.recorded()
             with left.may_refuse(launcher.errors) as last:
                 launcher.cleanup()
             found += problems(
@@ -259,7 +258,7 @@ def test_an_approval_that_is_killed_leaves_nothing(there: Sides, backend: Backen
                     "its end": (True, ending.happened in ("done", "refused")),
                     "cleanup": ("done", last.happened),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                     "values outside the guest": ({}, RICH.exposed(left)),
                 },
             )
@@ -409,7 +408,7 @@ def test_a_cleanup_beside_a_launch_takes_nothing(
 
         for where, left, one, two in beside(there, make):
             listed = there.open(left).active(left.backend)
-            records = recorded(left)
+            records = left.recorded()
             launched, cleaned = ends(one, two)
             is_well = isinstance(launched, list)
             found += problems(
@@ -421,7 +420,7 @@ def test_a_cleanup_beside_a_launch_takes_nothing(
                     "listed while it runs": ([launched[0]] if is_well else [], listed),
                     "recorded while it runs": ([launched[0]] if is_well else [], records),
                     "guests at the end": ([], sorted(left.guests())),
-                    "bottles that are kept": (launch == "resume", bool(recorded(left))),
+                    "bottles that are kept": (launch == "resume", bool(left.recorded())),
                 },
             )
         return {"problems": found}
@@ -459,7 +458,7 @@ def test_a_launcher_that_dies_beside_a_cleanup_is_made_up_for(
                     "that cleanup": ("cleaned up", cleaned),
                     "the next one": ("done", again.happened),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                     "values outside the guest": ({}, RICH.exposed(left)),
                 },
             )
@@ -492,7 +491,7 @@ def test_a_cleanup_beside_an_approval_takes_nothing(there: Sides, backend: Backe
                     "its environment": (RICH.env, look(bottle, RICH)["env"]),
                     "listed meanwhile": ([bottle.identity], meanwhile),
                     "listed": ([bottle.identity], launcher.active(left.backend)),
-                    "recorded": ([bottle.identity], recorded(left)),
+                    "recorded": ([bottle.identity], left.recorded()),
                 }
             found += problems(f"approval before {at}, then a cleanup", checks)
             if at.kind == "done":
@@ -522,7 +521,7 @@ def test_two_starts_in_the_same_instant_are_two(there: Sides, backend: Backend) 
                         [end[1]["env"] for end in came_to if isinstance(end, list)],
                     ),
                     "guests at the end": ([], sorted(left.guests())),
-                    "records at the end": ([], recorded(left)),
+                    "records at the end": ([], left.recorded()),
                 },
             )
         return {"problems": found}
@@ -548,7 +547,7 @@ def test_two_cleanups_in_the_same_instant_are_one(there: Sides, backend: Backend
                 {
                     "what both come to": (["cleaned up"] * 2, ends(one, two)),
                     "guests": ([], sorted(left.guests())),
-                    "records": ([], recorded(left)),
+                    "records": ([], left.recorded()),
                 },
             )
         return {"problems": found}

@@ -26,11 +26,6 @@ def of_round(number: int) -> Rich:
     return Rich(name="dev", literals=kept.literals, typed=now.typed, given=now.given)
 
 
-def recorded(world: World) -> list[str]:
-    """The identities of which something is recorded."""
-    return sorted(path.name for path in world.state.iterdir()) if world.state.is_dir() else []
-
-
 @pytest.mark.covers("PARITY-RESUME", "PARITY-SECRET-ENV")
 @pytest.mark.simulated("launchers die on request")
 @pytest.mark.parametrize("between", ["nothing", "a-cleanup", "a-crash"])
@@ -74,7 +69,7 @@ def test_a_bottle_comes_back_again_and_again(sides: Sides, backend: Backend, bet
                 "record kept": world.metadata(identity) == record,
                 "transcript": turns,
                 "guests left": [] if between == "nothing" else sorted(world.guests()),
-                "recorded": recorded(world) == [identity],
+                "recorded": world.recorded() == [identity],
                 "exposed": rich.exposed(world),
             }
         return rounds
@@ -187,7 +182,7 @@ def test_a_guest_of_another_with_its_name_is_left_alone(sides: Sides, backend: B
         return {
             "no traceback": outcome.happened in ("done", "refused"),
             "guest of another": world.docker.guests.get(names[0]) is before,
-            "recorded": recorded(world) == [identity],
+            "recorded": world.recorded() == [identity],
         }
 
     expected = {"no traceback": True, "guest of another": True, "recorded": True}
@@ -270,7 +265,7 @@ def test_a_bottle_is_remediated_again(sides: Sides, backend: Backend) -> None:
             **steps,
             "guests between": guests_between,
             "guests at the end": sorted(world.guests()),
-            "recorded at the end": recorded(world) == [identity],
+            "recorded at the end": world.recorded() == [identity],
         }
 
     rich = Rich.marked("dev", "changed")
@@ -370,7 +365,7 @@ def test_what_fails_to_close_is_tried_again(sides: Sides, backend: Backend, how:
             else:
                 still = bool(world.guests())
         left = bool(world.guests())
-        kept = recorded(world) == [identity]
+        kept = world.recorded() == [identity]
         world.stub.revive()
         cleanups = []
         for _ in range(2):
@@ -385,7 +380,7 @@ def test_what_fails_to_close_is_tried_again(sides: Sides, backend: Backend, how:
             "a second close closes": how != "by-hand" or not left,
             "cleanups": cleanups,
             "guests at the end": sorted(world.guests()),
-            "recorded at the end": recorded(world),
+            "recorded at the end": world.recorded(),
             "exposed": rich.exposed(world),
         }
 
@@ -436,12 +431,12 @@ def test_a_cleanup_that_fails_is_made_up_for(sides: Sides, backend: Backend, ste
         exposed = {place: names for rich in kinds for place, names in rich.exposed(world).items()}
         return {
             "no crash": first.happened in ("done", "refused"),
-            "who is there is recorded": sorted(there - set(recorded(world)) - {found[2]})
+            "who is there is recorded": sorted(there - set(world.recorded()) - {found[2]})
             if second.happened != "done"
             else [],
             "second": second.happened,
             "guests at the end": sorted(world.guests()),
-            "recorded at the end": recorded(world) == [found[2]],
+            "recorded at the end": world.recorded() == [found[2]],
             "exposed": exposed,
         }
 
@@ -478,7 +473,7 @@ def test_a_tool_that_is_not_there(sides: Sides, backend: Backend, missing: str) 
         world.stub.missing = others if missing == "the-others" else {own}
         with world.may_refuse(launcher.errors) as cleaning:
             sides.open(world).cleanup()
-        kept = bool(recorded(world)) == bool(world.guests())
+        kept = bool(world.recorded()) == bool(world.guests())
         rich.type_in(world)
         with (
             world.may_refuse(launcher.errors) as starting,
@@ -497,7 +492,7 @@ def test_a_tool_that_is_not_there(sides: Sides, backend: Backend, missing: str) 
             "start names it": starting.happened == "done" or own in starting.text,
             "later": later.happened,
             "guests at the end": sorted(world.guests()),
-            "recorded at the end": recorded(world),
+            "recorded at the end": world.recorded(),
             "exposed": rich.exposed(world),
         }
 

@@ -205,6 +205,10 @@ class World:
             f"{tool.name} {name}": guest for tool in tools for name, guest in tool.guests.items()
         }
 
+    def recorded(self) -> list[str]:
+        """The identities of which something is recorded."""
+        return sorted(path.name for path in self.state.iterdir()) if self.state.is_dir() else []
+
     def mounts(self) -> list[tuple[str, Path]]:
         """What simulated guests are given of the host: path inside, and folder or file of the host."""
         guests = [each.mounts for each in self.guests().values()]

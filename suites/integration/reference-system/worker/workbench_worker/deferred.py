@@ -1,4 +1,4 @@
-"""build123d without scikit-learn, which it imports for one function and which takes a fifth of its time."""
+"""build123d without scikit-learn, which it imports for one function and which takes a quarter of its time."""
 
 from __future__ import annotations
 
