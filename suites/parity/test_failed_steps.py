@@ -12,9 +12,9 @@ import pytest
 
 from suites.parity.bottles import Rich, look
 from suites.parity.compare import Reply
+from suites.parity.folders import BENT, a_folder
 from suites.parity.launcher import Backend, Bottle, Launcher
 from suites.parity.sides import Sides
-from suites.parity.test_lifecycle import BENT, a_folder
 from suites.parity.tools.guest import script_that_links
 from suites.parity.world import OTHER_IMAGE, Refusal, World
 
