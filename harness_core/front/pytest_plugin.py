@@ -60,6 +60,7 @@ from harness_core.front.hooks._evidence import (
     folder_on_disk,
     keep_of_failure,
     redactor_of,
+    share_with_workers,
 )
 from harness_core.front.hooks._options import add_marks, add_options, check_options
 from harness_core.front.hooks._outcomes import COUNTER, add_kept, explain_failures, has_failed
@@ -108,6 +109,7 @@ def pytest_configure(config: pytest.Config) -> None:
     check_report(config)
     _otlp.send_spans_on(config)
     open_session(config)
+    share_with_workers(config)
     shards.configure(config)
 
 

@@ -20,7 +20,7 @@ __all__ = ["NOTICED_S", "becomes", "noticed"]
 NOTICED_S: Final = 8.0
 
 #: A daemon that looks every second or two is right; one that never looks is not waited for in full each time.
-_NOTICED: Final = VainWaits(least_s=4.0)
+_NOTICED: Final = VainWaits("daemon-health", least_s=4.0)
 
 
 async def noticed(so: Callable[[], Awaitable[bool]]) -> Wait:

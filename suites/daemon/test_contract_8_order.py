@@ -26,7 +26,8 @@ from suites.daemon.asked_models import (
     expect_no_secret,
     message,
 )
-from suites.daemon.messages import ask, expect_health, expect_message, shell, user_input
+from suites.daemon.messages import ask, due, expect_health, expect_message, shell, user_input
+from suites.daemon.waits import DUE
 
 pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability("providers")]
 
@@ -299,10 +300,12 @@ async def test_each_question_has_its_own_reasons(start, cast: Cast, token: str) 
         daemon.connect() as quick,
     ):
         await slow.send(user_input(f"What of slow-{token}?"))
-        with trio.move_on_after(patience(ANSWER_S)):
-            await alpha_is_passed_over.wait()
+        with DUE.waiting(seconds=ANSWER_S) as wait:
+            with trio.move_on_after(patience(wait.seconds)):
+                await alpha_is_passed_over.wait()
+            wait.came = alpha_is_passed_over.is_set()
         well = await ask(quick, user_input(f"What of quick-{token}?"), seconds=ANSWER_S)
-        answer = await slow.receive("the slow answer", seconds=ANSWER_S)
+        answer = await due(slow, "the slow answer", seconds=ANSWER_S)
 
     assert "says beta" in expect_message(answer, slow), f"beta answers, found {answer.payload}"
     found = [str(each.get("PAYLOAD", "EXPLANATION")) for each in (answer, well)]

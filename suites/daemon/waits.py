@@ -8,5 +8,5 @@ from harness_core.base.vain import VainWaits
 
 __all__ = ["DUE"]
 
-#: Of all tests of this process.
-DUE: Final = VainWaits(least_s=2.0)
+#: Of all tests of the run.
+DUE: Final = VainWaits("daemon", least_s=2.0)

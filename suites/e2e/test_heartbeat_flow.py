@@ -37,7 +37,7 @@ pytestmark = [
 SOON_S: Final = 30.0
 
 #: Ticks that were owed and did not come; a tick waits for the beat and for a session.
-_TICKED: Final = VainWaits(least_s=20.0)
+_TICKED: Final = VainWaits("e2e-ticks", least_s=20.0)
 
 #: Longer than the deadline until a butler speaks MCP, as it comes with the product.
 LONG_S: Final = 8.0

@@ -8,6 +8,6 @@ from harness_core.base.vain import VainWaits
 
 __all__ = ["DUE", "ENDS"]
 
-#: Of all tests of this process: ends of messages, which take as long as their model does, and all else.
-ENDS: Final = VainWaits(least_s=6.0, alike=True)
-DUE: Final = VainWaits(least_s=6.0)
+#: Of all tests of the run: ends of messages, which take as long as their model does, and all else.
+ENDS: Final = VainWaits("e2e-ends", least_s=6.0, alike=True)
+DUE: Final = VainWaits("e2e", least_s=6.0)

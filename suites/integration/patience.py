@@ -39,7 +39,7 @@ COMMAND_S: Final = 600.0
 
 
 #: What the product owed and did not do, so that the next is not waited for as long.
-_DUE: Final = VainWaits(least_s=10.0)
+_DUE: Final = VainWaits("integration", least_s=10.0)
 
 #: What the stacks that this process booted multiply their timeouts by.
 _factors: Final = [1]

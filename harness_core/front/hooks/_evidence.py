@@ -26,7 +26,8 @@ from harness_core.base.evidence import (
     open_evidence,
     writing_evidence,
 )
-from harness_core.front.hooks._end import HARNESS_ERROR_EXIT
+from harness_core.base.vain import share_waits
+from harness_core.front.hooks._end import HARNESS_ERROR_EXIT, is_worker
 from harness_core.front.hooks._outcomes import EVIDENCE, has_failed
 from harness_core.front.hooks._screen import note_on_screen
 from harness_core.front.outcomes import folder_of_test, keep_during, keep_story
@@ -38,6 +39,9 @@ _RUN_EVIDENCE: Final = pytest.StashKey[Evidence]()
 #: Where the controller of an xdist run tells its workers to write.
 _XDIST_EVIDENCE: Final = "harness_evidence"
 
+#: In which its workers tell each other what they have waited for in vain.
+_WAITS: Final = ".waits"
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
@@ -46,6 +50,12 @@ def pytest_configure_node(node: Any) -> None:
         node.workerinput[_XDIST_EVIDENCE] = str(root_evidence(node.config).path)
     except Unavailable as error:
         pytest.exit(str(error), returncode=HARNESS_ERROR_EXIT)
+
+
+def share_with_workers(config: pytest.Config) -> None:
+    """What one worker of a run waits for in vain, the others know of."""
+    if is_worker(config):
+        share_waits(root_evidence(config).path / _WAITS)
 
 
 @pytest.fixture(scope="session")
@@ -182,5 +192,6 @@ def _own_directory(path: Path, config: pytest.Config) -> Path:
             lock.close()
             candidate, number = path / f"concurrent-{number}", number + 1
         else:
+            (candidate / _WAITS).unlink(missing_ok=True)
             config.add_cleanup(lock.close)
             return candidate
