@@ -121,6 +121,39 @@ async def test_meta_comes_back_of_every_request(client, token: str) -> None:
         )
 
 
+@pytest.mark.capability("whole-meta", "shell-reply", "shell-syntax")
+async def test_meta_is_that_of_the_request_itself(daemon: Daemon, token: str) -> None:
+    """What takes long is answered with the META of its own request, whatever others have asked meanwhile."""
+
+    def asked(command: str, who: str) -> tuple[Form, Form]:
+        form = shell(command, timeout=50)
+        assert isinstance(form, tuple)
+        meta = plist(source=Keyword("CLI"), thread=f"{who}-{token}")
+        return (Keyword("META"), meta, *form), meta
+
+    file = daemon.root / f"{token}-goes-on"
+    waits = f"until [ -e {file.name} ]; do sleep 0.05; done; echo slow"
+    async with daemon.connect() as slow, daemon.connect() as quick:
+        form, slow_meta = asked(waits, "slow")
+        await slow.send(form)
+        for number in range(3):
+            form, meta = asked(f"echo {number}", f"quick {number}")
+            answer = await ask(quick, form)
+
+            assert (answer.get("PAYLOAD", "STDOUT"), answer.get("META")) == (f"{number}\n", meta), (
+                f"contract 2: an answer bears the META of its request: expected {number} and "
+                f"{print_form(meta)}, found {answer.payload}"
+            )
+        file.touch()
+        answer = await due(slow, "the outcome of what took long", seconds=ANSWER_S)
+        file.unlink()
+
+    assert (answer.get("PAYLOAD", "STDOUT"), answer.get("META")) == ("slow\n", slow_meta), (
+        f"contract 2: an answer bears the META of its request, whatever was asked meanwhile: expected "
+        f"{print_form(slow_meta)}, found {answer.payload}"
+    )
+
+
 @pytest.mark.capability("metaless")
 async def test_without_meta(client) -> None:
     """User input without META is answered like any other, with a META that names a source."""

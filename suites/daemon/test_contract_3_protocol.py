@@ -165,13 +165,56 @@ async def test_how_far_it_got_is_where_it_broke_off(
             "found the end alone"
         )
         text = expect_refusal(messages[-1], connection)
-        numbers = {int(number) for number in re.findall(r"\d+", text)}
-        # Where counting begins is the daemon's own affair: at 0 or 1, with the prefix or without.
-        expected = {at + off + more for off in (0, PREFIX) for more in (-1, 0, 1)}
 
-        assert numbers & expected, (
+        assert says_how_far(text, at), (
             f"contract 3: a payload that breaks off after {at} characters: expected the error to "
             f"say so, found {text!r}"
+        )
+
+
+def says_how_far(text: str, *places: int) -> bool:
+    """Whether an error says that reading got to one of some places.
+
+    Where counting begins is the daemon's own affair: at 0 or 1, with the prefix or without.
+    """
+    numbers = {int(number) for number in re.findall(r"\d+", text)}
+    return any(
+        at + off + more in numbers for at in places for off in (0, PREFIX) for more in (-1, 0, 1)
+    )
+
+
+#: What no reader reads: before it, the wrong piece, and behind it.
+WRONG = {
+    "closes-nothing": ('")', ")", " :MORE (1 2 3)"),
+    "evaluates": ('" :X ', "#.", "(+ 1 2) :MORE (1 2 3))"),
+    "dot-stands-first": ('" :X (', ".", " 1) :MORE (1 2 3))"),
+}
+
+
+@pytest.mark.covers("CONTRACT-3-MALFORMED")
+@pytest.mark.capability("error-frames")
+@pytest.mark.parametrize("wrong", WRONG)
+async def test_how_far_it_got_is_where_it_went_wrong(attacked: Daemon, wrong: str) -> None:
+    """The error of a payload that came whole and is no form says at which character it goes wrong."""
+    before, piece, behind = WRONG[wrong]
+    for number, at in enumerate((79, 411, 5_003, 20_011)):
+        head = f'{HEALTH[:-1]} :NOTE "'
+        letters = " é日😀"[number] * (at - len(head) - len(before))
+        payload = f"{head}{letters}{before}{piece}{behind}"
+        async with attacked.connect() as connection:
+            await connection.send_while_open(frame(payload))
+            await connection.send_eof()
+            messages = await connection.receive_until_closed(seconds=END_S)
+
+        assert messages, (
+            f"contract 3: {piece} at character {at} of a payload: expected an error LOG, found the end alone"
+        )
+        text = expect_refusal(messages[-1], connection)
+
+        # A reader may have looked at the piece, or be in front of it.
+        assert says_how_far(text, at, at + len(piece)), (
+            f"contract 3: {piece} at character {at} of {len(payload)}: expected the error to say that "
+            f"reading got there, found {text!r}"
         )
 
 

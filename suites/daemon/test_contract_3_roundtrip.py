@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -202,6 +202,27 @@ def padded(payload: str, characters: int) -> str:
     return payload[:-1] + " " * (characters - len(payload)) + ")"
 
 
+#: Lengths in which each digit from a to f stands in the last place, and in the one before.
+LENGTHS = tuple(0x10 + low for low in range(10, 16)) + tuple(
+    0x11 * digit for digit in range(10, 16)
+)
+
+
+@pytest.mark.parametrize("case", [str.lower, str.upper, str.title], ids=lambda case: case.__name__)
+async def test_a_length_may_be_in_either_case(daemon: Daemon, case: Callable[[str], str]) -> None:
+    """Each of the digits from a to f means the same in lower case and in upper case."""
+    async with daemon.connect() as connection:
+        for length in (*LENGTHS, 0xABC, 0xDEF):
+            prefix = case(f"{length:06x}")
+            await connection.send_bytes(f"{prefix}{padded(HEALTH, length)}".encode())
+            answer = await due(connection, f"health, asked in {prefix}", seconds=HEALTH_S)
+
+            assert answer.get("TYPE") == Keyword("HEALTH-RESPONSE"), (
+                f"contract 3: the digits of a length are in either case: expected health, asked in a "
+                f"frame of {prefix} characters, found {answer.payload}"
+            )
+
+
 @pytest.mark.covers("CONTRACT-3-FRAMES", "CONTRACT-3-BOUNDS")
 @pytest.mark.knob("frame_characters")
 async def test_the_longest_payload_is_exactly_that(attacked: Daemon) -> None:
@@ -226,15 +247,21 @@ async def test_the_longest_payload_is_exactly_that(attacked: Daemon) -> None:
 @pytest.mark.covers("CONTRACT-3-FRAMES", "CONTRACT-3-BOUNDS")
 @pytest.mark.knob("depth")
 async def test_the_deepest_nesting_is_exactly_that(attacked: Daemon) -> None:
-    """As many lists as configured may be open at once, the message itself among them; no more."""
-    async with attacked.connect() as connection:
-        for inner in (DEPTH - 2, DEPTH - 1):
-            await connection.send_bytes(frame(nested(inner)))
-            what = f"health, asked with {inner + 1} lists open"
-            expect_health(await connection.receive(what, seconds=HEALTH_S))
-        await connection.send_bytes(frame(nested(DEPTH)))
-        words = ("nest", "deep", "depth")
-        await expect_end(connection, attacked, *words, what="a frame with one list too many")
+    """As many lists as configured may be open at once, the message itself among them; no more.
+
+    In a frame of any length.
+    """
+    lengths = (2_000, 17_000, FRAME_CHARACTERS)
+    for characters in (0, *lengths) if turned(attacked.subject, {"frame_characters": 1}) else (0,):
+        async with attacked.connect() as connection:
+            for inner in (DEPTH - 2, DEPTH - 1):
+                await connection.send_bytes(frame(padded(nested(inner), characters)))
+                what = f"health, asked with {inner + 1} lists open"
+                expect_health(await connection.receive(what, seconds=HEALTH_S))
+            await connection.send_while_open(frame(padded(nested(DEPTH), characters)))
+            words = ("nest", "deep", "depth")
+            what = f"a frame of {max(characters, len(nested(DEPTH)))} characters with one list too many"
+            await expect_end(connection, attacked, *words, what=what)
 
 
 def nested(inner: int) -> str:

@@ -34,9 +34,12 @@ FAULTS = {
     "keywords-kept": "keywords are not upper-cased on reading",
     "leaked-listener": "after a stop a process goes on listening on the port",
     "length-in-bytes": "the length prefix counts bytes, both ways",
+    "long-frames-nest": "lists in a frame of more than 16384 characters may be nested 1000 deep",
+    "lower-case-f-refused": "an f in lower case is no digit of a length",
     "malformed-silent": "a malformed frame closes the connection without a word",
     "memory-growth": "every frame ever received is kept",
     "meta-dropped": "replies carry no META",
+    "meta-of-the-last-command": "the outcome of a command bears the META of the command that was asked last",
     "metaless-unanswered": "user input without META is not answered",
     "model-holds-up-others": "while a model is asked, no other client is answered",
     "model-route-unchecked": "a command that a model proposes bypasses the dispatcher",
@@ -65,6 +68,7 @@ FAULTS = {
     "unlink-not-persisted": "an unlinked messaging link is back after a restart",
     "unlink-takes-namesakes": "unlinking a name unlinks every name that begins with it",
     "whitespace-refused": "whitespace between frames is malformed",
+    "wrong-place-named": "the error of a payload names another character than that where it broke",
 }
 
 

@@ -123,7 +123,7 @@ class FrameReader:
             self._raw = self._raw.lstrip(_SPACE)
         while len(self._prefix) < PREFIX_CHARS and self._raw:
             byte = self._raw[0]
-            if byte not in _DIGITS:
+            if byte not in _DIGITS or (byte == 0x66 and faults.on("lower-case-f-refused")):
                 raise FrameError(
                     f"byte 0x{byte:02X} is no hexadecimal digit, {self.progress}"
                 )

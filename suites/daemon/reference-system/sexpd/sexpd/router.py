@@ -62,6 +62,7 @@ class Router:
 
     def __init__(self, config: Config, parts: Parts) -> None:
         self._config, self._parts = config, parts
+        self._last_meta: Any = None  # only for the planted fault `meta-of-the-last-command`
         self._targets: dict[str, Callable[[Client, Message, Message], Awaitable[None]]] = {
             "SHELL": self._shell,
             "SKILL": self._skill,
@@ -158,9 +159,12 @@ class Router:
             seconds = self._parts.shell.timeout_s(payload.get("TIMEOUT"))
         except ValueError as error:
             raise _Meaningless(str(error)) from error
+        meta = self._last_meta = message.get("META")
         outcome = await self._parts.shell.run(command, route="wire", seconds=seconds)
+        if faults.on("meta-of-the-last-command"):
+            meta = self._last_meta
         if not faults.on("shell-reply-lost"):
-            await client.reply(messages.shell_response(outcome, meta=message.get("META")))
+            await client.reply(messages.shell_response(outcome, meta=meta))
 
     async def _skill(self, client: Client, message: Message, payload: Message) -> None:
         _action(payload, "LIST")

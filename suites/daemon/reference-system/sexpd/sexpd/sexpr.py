@@ -62,7 +62,8 @@ class ReadError(ValueError):
 
     def __init__(self, problem: str, *, at: int) -> None:
         self.problem, self.at = problem, at
-        super().__init__(f"{problem} at character {at}")
+        place = len(problem) if faults.on("wrong-place-named") else at
+        super().__init__(f"{problem} at character {place}")
 
 
 _SPACE = " \t\r\n\f\v"
