@@ -126,10 +126,10 @@ async def test_meta_is_that_of_the_request_itself(daemon: Daemon, token: str) ->
     """What takes long is answered with the META of its own request, whatever others have asked meanwhile."""
 
     def asked(command: str, who: str) -> tuple[Form, Form]:
-        form = shell(command, timeout=50)
-        assert isinstance(form, tuple)
         meta = plist(source=Keyword("CLI"), thread=f"{who}-{token}")
-        return (Keyword("META"), meta, *form), meta
+        payload = plist(action=Keyword("EXECUTE"), cmd=command, timeout=50)
+        target = Keyword("SHELL")
+        return plist(meta=meta, type=Keyword("REQUEST"), target=target, payload=payload), meta
 
     file = daemon.root / f"{token}-goes-on"
     waits = f"until [ -e {file.name} ]; do sleep 0.05; done; echo slow"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from pathlib import Path
 
@@ -221,6 +222,13 @@ async def test_skills_follow_their_directory(start, subject) -> None:
 #: What a skill says of itself, in letters of one byte, two, three and four.
 SAYS = "Fährt über 日本 😀 und zurück."
 
+
+def parted(text: str, lines: int) -> bytes:
+    """A skill with so many lines that mean nothing before its last one."""
+    first, last = text.rstrip("\n").rsplit("\n", 1)
+    return (first + "\n" + "# and so on\n" * lines + last + "\n").encode()
+
+
 #: The bytes of a file that is no UTF-8, or not all of it: from the text of a skill that is sound.
 SPOILED = {
     "latin-1": lambda text: text.replace(SAYS, "Fährt zurück.").encode("latin-1"),
@@ -238,6 +246,10 @@ SPOILED = {
     "cut": lambda text: text.encode()[: text.encode().index("本".encode()) + 1],
     "nothing": lambda _: b"",
     "two-mebibytes": lambda text: text.encode() + b"# and so on\n" * 180_000,
+    **{
+        f"its-last-line-behind-{lines}": functools.partial(parted, lines=lines)
+        for lines in (800, 5_000, 24_000, 90_000, 180_000)
+    },
 }
 
 

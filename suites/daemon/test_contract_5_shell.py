@@ -432,16 +432,17 @@ async def test_a_timeout_may_be_longer_than_what_is_given_unasked(start, token: 
     endless = f"3147.{random.randrange(10**9):09}"
     opening = start(Settings(knobs={"unasked_s": UNASKED_S}))
     async with opening as daemon, daemon.connect() as one, daemon.connect() as other:
-        for connection in (one, one, other):
-            command = f"sleep {LONGER_S}; echo {token}"
+        writes = f"echo {token} > {token}.txt; "
+        for connection, first in ((one, ""), (one, writes), (other, "")):
+            command = f"{first}sleep {LONGER_S}; echo {token}"
             asked = shell(command, timeout=ASKED_S)
             outcome = await ask(connection, asked, seconds=ASKED_S + ANSWER_S)
             stdout, exit_code = expect_outcome(outcome, connection, command)
 
             assert (stdout.strip(), exit_code) == (token, 0), (
                 f"contract 5: a command that asks for {ASKED_S} s has them, whatever one has that "
-                f"asks for none ({UNASKED_S:g} s): expected {token!r} and status 0 after "
-                f"{LONGER_S:g} s, found {outcome.payload}"
+                f"asks for none ({UNASKED_S:g} s): expected {token!r} and status 0 of {command!r}, "
+                f"found {outcome.payload}"
             )
             command = f"sleep {endless}; echo {token}"
             outcome = await ask(connection, shell(command), seconds=ANSWER_S)
@@ -463,6 +464,29 @@ async def test_a_timeout_may_be_longer_than_what_is_given_unasked(start, token: 
             assert f"on-{token}" not in said, (
                 f"contract 5: a command that is typed is ended after {UNASKED_S:g} s, too, found {said!r}"
             )
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply", "shell-syntax")
+async def test_what_was_printed_before_a_timeout_comes_back(daemon: Daemon, token: str) -> None:
+    """Of a command that is ended both streams come back as far as it got.
+
+    A machine that does much else may begin it late: what is not there is looked for again with more time.
+    """
+    command = f"echo out-{token}; echo err-{token} >&2; sleep 3146; echo after"
+    answer: Message | None = None
+    for seconds in (1, 4, 9):
+        async with daemon.connect() as connection:
+            form = shell(command, timeout=seconds)
+            answer = await ask(connection, form, seconds=ANSWER_S * 2)
+            stdout, _ = expect_outcome(answer, connection, command)
+        if stdout == f"out-{token}\n" and f"err-{token}\n" in str(answer.get("PAYLOAD", "STDERR")):
+            return
+
+    raise AssertionError(
+        f"contract 5: what a command has printed before it is ended comes back: expected out-{token} and "
+        f"err-{token}, each of its stream, found {answer and answer.payload}"
+    )
 
 
 @pytest.mark.covers("CONTRACT-5-SAFE")
@@ -648,6 +672,27 @@ async def test_text_is_run_as_it_is_written(confined: Daemon, token: str) -> Non
             assert expected in found, (
                 f"contract 5: typed as text, {command!r} prints {expected!r}, found {found!r}"
             )
+
+
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-text", "shell-syntax")
+async def test_text_is_answered_by_both_streams(daemon: Daemon, token: str) -> None:
+    """A command that is typed as text is answered by all that it prints, to whichever stream, however it ends."""
+    asking = daemon.subject.table("texts")["shell"]
+    out, err = f"out-{token}", f"err-{token}"
+    async with daemon.connect() as connection:
+        for printing in (f"echo {out}; echo {err} >&2", f"echo {err} >&2; echo {out}"):
+            for status in (0, 3):
+                command = f"{printing}; exit {status}"
+                answer = await ask(connection, user_input(asking.replace("{command}", command)))
+                found = expect_message(answer, connection)
+
+                lost = [each for each in (out, err) if each not in found]
+
+                assert not lost, (
+                    f"contract 5: typed as text, {command!r} is answered by what it prints to both "
+                    f"streams: expected {out} and {err}, found {found!r}"
+                )
 
 
 async def test_skills_are_judged_too(confined: Daemon, canary: Canary) -> None:

@@ -16,10 +16,18 @@ import trio
 from harness_core.base.evidence import REDACTED
 from harness_core.base.slowness import patience
 from harness_core.base.wait import until
-from harness_core.doubles.http import open_recorder
+from harness_core.doubles.http import Answer, Recorded, Rule, open_recorder
 from harness_core.ports import listeners
 from harness_core.process import Child, Run
-from suites.daemon.asked_models import ANSWER_S, KEYS, LATER_S, WELL, Cast, asking
+from suites.daemon.asked_models import (
+    ANSWER_S,
+    KEYS,
+    LATER_S,
+    WELL,
+    Cast,
+    asking,
+    completion,
+)
 from suites.daemon.daemon import Daemon, Provider, Settings
 from suites.daemon.messages import ask, expect_health, expect_message, user_input
 from suites.daemon.vitals import below
@@ -30,30 +38,47 @@ pytestmark = [pytest.mark.covers("CONTRACT-8-PROVIDERS"), pytest.mark.capability
 async def test_what_is_secret_in_an_address_is_shown_nowhere(start, evidence, token: str) -> None:
     """A password or a token in the address of a provider is in no frame, log or error."""
     secrets = ("pp4passWq81Zd", "tt6tokenLm27Bv")
-    async with open_recorder("secretive", evidence=evidence) as there:
-        places = (
-            f"http://u:{secrets[0]}@127.0.0.1:1/{secrets[1]}",
-            f"http://u:{secrets[0]}@127.0.0.1:{there.port}/{secrets[1]}",
-        )
+    # None of them answers the first question, and the last one answers the second.
+    answered = completion(f"well {token}")
+
+    def answer(request: Recorded) -> Answer:
+        return answered if f"1 {token}" in request.text else Answer(status=500)
+
+    async with (
+        open_recorder("secretive", evidence=evidence) as there,
+        open_recorder("sound", evidence=evidence, rules=[Rule(path="/**", answer=answer)]) as last,
+    ):
         order = [
             Provider(
-                name=name, shape=shape, url=url, key=KEYS["alpha"], model="m", timeout_s=LATER_S
+                name=name,
+                shape=shape,
+                url=f"http://u:{secrets[0]}@127.0.0.1:{port}/{secrets[1]}",
+                key=KEYS["alpha"],
+                model="m",
+                timeout_s=LATER_S,
             )
-            for name, shape, url in zip(
-                ("alpha", "beta"), ("anthropic", "openai"), places, strict=True
+            for name, shape, port in (
+                ("alpha", "anthropic", 1),
+                ("beta", "openai", there.port),
+                ("gamma", "openai", last.port),
             )
         ]
         async with start(Settings(providers=order)) as daemon, daemon.connect() as connection:
             said: dict[str, str] = {}
             for number in range(2):
-                answer = await ask(connection, user_input(f"{number} {token}"), seconds=ANSWER_S)
-                expect_message(answer, connection)
-                said[f"answer {number}"] = answer.payload
+                form = user_input(f"{number} {token}")
+                found = await ask(connection, form, seconds=ANSWER_S)
+
+                assert (f"well {token}" in expect_message(found, connection)) == (number == 1), (
+                    f"contract 8: the last provider fails the first question and answers the second: "
+                    f"found for question {number}: {found.payload}"
+                )
+                said[f"answer {number}"] = found.payload
             health = await daemon.health()
             expect_health(health)
             said["its health"] = health.payload
-            asked = len(there.requests)
             said["its log"] = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+        asked = len(there.requests)
     leaked = [f"{where}: {line}" for where, text in said.items() for line in shown(text, secrets)]
 
     assert asked >= 1, f"contract 8: the provider that is there is asked, found {said}"

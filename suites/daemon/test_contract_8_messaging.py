@@ -34,6 +34,9 @@ pytestmark = [
 
 NAME = "family"
 
+#: Parts of a webhook that let in whoever knows them.
+SECRETS = ("q8Zt41hookWv", "r2Kd77hookXy", "t5Lm93hookAb")
+
 
 @pytest.fixture
 async def platform(evidence) -> AsyncIterator[Recorder]:
@@ -221,10 +224,15 @@ SILENT_S = 20.0
 async def test_a_platform_that_says_nothing_is_given_up(
     daemon: Daemon, client, evidence, token: str
 ) -> None:
-    """A text that a platform takes and never answers is reported as not sent; others are answered meanwhile."""
-    rules = [Rule(path="/hook", answer=Answer(drop="silent"))]
+    """A text that a platform takes and never answers is reported as not sent; others are answered meanwhile.
+
+    What makes its webhook a secret is then in no frame and no log.
+    """
+    user, path, query = (f"{secret}silent" for secret in SECRETS)
+    rules = [Rule(path=f"/{path}", answer=Answer(drop="silent"))]
     async with open_recorder("silent", evidence=evidence, rules=rules) as platform:
-        await link(client, token, webhook=f"{platform.url}/hook")
+        webhook = f"http://u:{user}@127.0.0.1:{platform.port}/{path}?token={query}"
+        await link(client, token, webhook=webhook)
         await client.send(request("GATEWAY", "SEND", name=token, text="hello"))
         async with daemon.connect() as other:
             for _ in range(3):
@@ -235,6 +243,17 @@ async def test_a_platform_that_says_nothing_is_given_up(
         assert len(platform.requests) >= 1, "contract 8: the text was tried to be sent"
         expect_refusal(outcome, client)
         await unlink(client, token)
+    log = daemon.child.log.read_text(encoding="utf-8", errors="replace")
+    leaked = [
+        f"{secret} in {where}"
+        for where, text in {outcome.payload[:300]: outcome.payload, "its log": log}.items()
+        for secret in (user, path, query)
+        if secret in text
+    ]
+
+    assert not leaked, (
+        f"contract 8: what makes a silent platform's webhook a secret is shown nowhere: found {leaked}"
+    )
 
 
 #: Statuses by which a platform takes a text, and those by which it does not.
@@ -487,10 +506,6 @@ async def test_each_change_of_a_moment_is_the_last(
             assert names == {other}, f"contract 8: expected the link {other} alone, found {names}"
             await unlink(client, other)
         await unlink(client, token)
-
-
-#: Parts of a webhook that let in whoever knows them.
-SECRETS = ("q8Zt41hookWv", "r2Kd77hookXy", "t5Lm93hookAb")
 
 
 async def test_a_webhook_is_kept_to_the_daemon(start, evidence) -> None:

@@ -46,4 +46,6 @@ async def post(link: Link, text: str) -> int:
             raise LinkError(f"cannot send to {link.name}: HTTP {status}. Mend its webhook")
         log.info("link.sent", name=link.name, status=status, chars=len(text))
         return status
+    if faults.on("silent-webhook-quoted"):
+        raise LinkError(f"cannot send to {link.name}: no answer of {link.webhook}")
     raise LinkError(f"cannot send to {link.name}: no answer in {POST_S:g} s. Mend its webhook")

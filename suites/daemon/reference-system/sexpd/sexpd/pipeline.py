@@ -226,6 +226,8 @@ def proposed_command(text: str) -> str:
 
 def _told(outcome: Outcome) -> str:
     parts = [outcome.stdout.rstrip("\n"), outcome.stderr.rstrip("\n")]
+    if parts[0] and faults.on("typed-stderr-lost"):
+        del parts[1]
     if outcome.exit_code:
         parts.append(f"[exit code {outcome.exit_code}]")
     return "\n".join(part for part in parts if part) or "[done, no output]"

@@ -106,7 +106,8 @@ class Cascade:
                 if faults.on("timeout-stops-cascade") and "took longer" in str(failed):
                     break
                 continue
-            log.info("provider.answered", name=provider.name, chars=len(answer))
+            where = {"url": provider.base_url} if faults.on("answered-address-logged") else {}
+            log.info("provider.answered", name=provider.name, chars=len(answer), **where)
             if faults.on("answer-cut"):
                 answer = answer[:120]
             return Answer(text=answer, provider=provider.name, passed_over=tuple(passed))

@@ -147,6 +147,8 @@ def read(path: Path) -> Skill:
         if path.exists() and not path.is_file():  # reading a pipe would wait for ever
             raise ValueError("is no regular file")
         raw = path.read_bytes()
+        if len(raw) > FILE_BYTES and faults.on("skill-file-cut"):
+            raw = raw[:FILE_BYTES].rpartition(b"\n")[0]
         if len(raw) > FILE_BYTES:
             raise ValueError(f"larger than {FILE_BYTES} bytes")
         content = tomllib.loads(raw.decode("utf-8"))
@@ -157,8 +159,10 @@ def read(path: Path) -> Skill:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"is not TOML: {error}") from error
     table = content.get("skill")
-    if not isinstance(table, dict) or content.keys() != {"skill"}:
+    if not isinstance(table, dict):
         raise ValueError("has to hold one table [skill]")
+    for key in sorted(content.keys() - {"skill"}) if not faults.on("skill-tables-ignored") else ():
+        raise ValueError(f"has an unknown key {key} beside [skill]")
     for key in sorted(table.keys() - _KEYS):
         raise ValueError(f"has an unknown key {key}")
     name = table.get("name", path.stem)

@@ -130,6 +130,8 @@ class Shell:
         async with self._writing:
             verdict = await self._judge(command, route=route)
             log.info("shell.run", route=route, command=command)
+            if faults.on("writers-time-ignored"):
+                seconds = self.timeout_s(None)
             outcome = await self._execute(command, seconds=seconds, root=self._root_of(route))
             for path in verdict.ours:
                 self._own(path)
@@ -190,12 +192,16 @@ class Shell:
         finally:
             await self._end(process, spare=timed_out and faults.on("timeout-leaves-process"))
         code = TIMED_OUT if timed_out or process.returncode is None else process.returncode
-        errors = stderr.text()
+        errors, output = stderr.text(), stdout.text()
+        if faults.on("output-cut"):
+            output = output[:1024]
+        if timed_out and faults.on("timed-out-output-lost"):
+            output = ""
         if timed_out:
             errors += f"sexpd: timed out after {seconds:g} s and was killed\n"
         return Outcome(
             command=command,
-            stdout=stdout.text()[:1024] if faults.on("output-cut") else stdout.text(),
+            stdout=output,
             stderr=errors,
             exit_code=128 - code if code < 0 else code,
             timed_out=timed_out,
