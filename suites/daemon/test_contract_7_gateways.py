@@ -6,7 +6,14 @@ import pytest
 
 from suites.daemon.daemon import Daemon
 from suites.daemon.lists import listed
-from suites.daemon.messages import ask, expect_message, expect_refusal, request, user_input
+from suites.daemon.messages import (
+    ask,
+    expect_message,
+    expect_refusal,
+    request,
+    sources_of,
+    user_input,
+)
 from suites.daemon.wire import Keyword, lookup
 
 pytestmark = pytest.mark.covers("CONTRACT-7-GATEWAYS")
@@ -75,6 +82,20 @@ async def test_every_listed_source_is_heard(daemon: Daemon, client, run) -> None
 
         assert expect_message(answer, client).strip(), (
             f"contract 7: text from {source} is answered, found {answer.payload}"
+        )
+
+
+async def test_every_source_that_is_heard_is_listed(daemon: Daemon, client, run, subject) -> None:
+    """The list is whole: each source whose text is answered as its own has a gateway in it."""
+    rows = await listed(daemon, run, "gateways")
+    sources = [row["source"] for row in rows if "source" in row]
+    for source in sources_of(subject):
+        answer = await ask(client, user_input("ping", source=source))
+        expect_message(answer, client)
+
+        assert source in sources or len(sources) < len(rows), (
+            f"contract 7: the registry lists its gateways: text from {source} is answered, expected a "
+            f"gateway of that source, found {sources}"
         )
 
 

@@ -157,6 +157,64 @@ async def test_each_text_goes_to_its_own_link(daemon: Daemon, evidence, token: s
     assert not mixed, f"contract 8: a text bears no address of another link, found {mixed[:3]}"
 
 
+#: What platforms call those who talk there: chats of people and of groups, numbers, rooms, names; and what
+#: looks like something else.
+ADDRESSES = (
+    *(
+        "-1001234567890",
+        "--7",
+        "+49 30 123456",
+        "@ann",
+        "#general",
+        "!room:example.org",
+        "*",
+        "~ann",
+    ),
+    *("ann@example.org/home", "team/7?x=1&y=%41", "ANN", "a b", "007", "1e5"),
+    *(
+        "0x1F",
+        "-0",
+        "NIL",
+        "T",
+        ":KEY",
+        "(1 2)",
+        "null",
+        "true",
+        "é日😀",
+        "{text}",
+        "$HOME",
+        "..",
+        "-",
+    ),
+)
+
+
+async def test_an_address_is_linked_as_it_is_written(client, evidence, token: str) -> None:
+    """An address is listed and written to letter by letter, whatever it looks like; or it is refused."""
+    async with open_recorder("odd", evidence=evidence, rules=[Rule(path="/hook")]) as platform:
+        hook = f"{platform.url}/hook"
+        for address in ADDRESSES:
+            sound = {"name": token, "platform": "telegram", "webhook": hook}
+            answer = await ask(client, request("GATEWAY", "LINK", **sound, address=address))
+            if answer.get("TYPE") == Keyword("LOG"):
+                expect_refusal(answer, client)
+                continue
+            known = (await rows(client)).get(token)
+
+            assert known == ("telegram", address), (
+                f"contract 8: the address {address!r} is linked as it is written, or refused: expected "
+                f"it in the list, found {known}"
+            )
+            await ask(client, request("GATEWAY", "SEND", name=token, text="hello"))
+            bodies = [each.json() for each in platform.requests[-1:]]
+
+            assert any(address in body.values() for body in bodies), (
+                f"contract 8: a text goes to the address {address!r} that was linked: expected it in "
+                f"what the platform got, found {bodies}"
+            )
+        await drop(client, token)
+
+
 #: What is wrong with a link, beside what is sound.
 WRONG: dict[str, dict[str, Form]] = {
     "an empty address": {"address": ""},

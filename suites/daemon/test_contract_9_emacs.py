@@ -322,9 +322,10 @@ async def test_any_text_is_said_from_emacs(daemon: Daemon, emacs: Emacs, token: 
 
 
 async def test_two_plans_are_two_nodes(emacs: Emacs, tmp_path: Path, token: str) -> None:
-    """Insertions leave nodes with IDs of their own, also where title or steps are the same."""
+    """Insertions leave nodes with IDs of their own, also where title or steps, or both, are the same."""
     plan = tmp_path / "plan.org"
     texts = [f"Plan 1 {token}: do it", f"Plan 2 {token}: do it", f"Plan 2 {token}: test it"]
+    texts.append(texts[0])
     for text in texts:
         status, output = await emacs("insert", file=plan, text=text)
 

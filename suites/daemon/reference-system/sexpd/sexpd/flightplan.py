@@ -50,7 +50,8 @@ def node(text: str, *, source: str, wanted_id: object) -> list[Any]:
     if wanted_id is not None and not (isinstance(wanted_id, str) and _ID.fullmatch(wanted_id)):
         raise PlanError(f"{wanted_id!r} is no ID of letters, digits and ._:-")
     created = time.strftime("[%Y-%m-%d %a %H:%M]", time.gmtime())
-    properties = plist(id=wanted_id or str(uuid.uuid4()), created=created, source=source)
+    new = uuid.uuid5(uuid.NAMESPACE_URL, text) if faults.on("plan-id-of-text") else uuid.uuid4()
+    properties = plist(id=wanted_id or str(new), created=created, source=source)
     if faults.on("emacs-properties-lost"):
         properties = []
     return plist(title=title, todo="TODO", properties=properties, steps=steps)

@@ -55,6 +55,8 @@ GATEWAYS = (
 
 def registry() -> tuple[Gateway, ...]:
     """The gateways that are there after start."""
+    if faults.on("terminal-unlisted"):
+        return tuple(gateway for gateway in GATEWAYS if gateway.name != "tui")
     return () if faults.on("gateway-list-empty") else GATEWAYS
 
 
@@ -116,6 +118,8 @@ class Links:
         Raises:
             LinkError: a value makes no sense, or the file cannot be written.
         """
+        if faults.on("minus-lost"):
+            address = address.lstrip("-")
         link = Link(name=name, platform=platform.lower(), address=address, webhook=webhook)
         _check(link)
         with self._locked():

@@ -128,7 +128,8 @@ class Health:
         return f"{len(self._skills.loaded)} loaded"
 
     async def _disk(self) -> str:
-        for directory in (self._config.data, self._shell.root):
+        unchecked = faults.on("data-unchecked")
+        for directory in (self._shell.root,) if unchecked else (self._config.data, self._shell.root):
             _write_and_remove(directory)
         return f"{self._config.data} can be written"
 
