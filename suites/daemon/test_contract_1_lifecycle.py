@@ -20,10 +20,15 @@ from suites.daemon.messages import ask, expect_health, expect_refusal, request, 
 from suites.daemon.vitals import below, listening
 from suites.daemon.wire import (
     Connection,
+    FrameDecoder,
     Keyword,
     RemoteProtocolError,
     Violation,
+    encode_frame,
+    lookup,
     open_connection,
+    print_form,
+    read_form,
 )
 
 pytestmark = pytest.mark.covers("CONTRACT-1-START")
@@ -253,6 +258,72 @@ async def at_work(daemon: Daemon, words: str, *, seconds: float = STOP_S) -> Non
         return
 
     raise AssertionError(f"contract 5: a safe command with {words} does not run")
+
+
+#: Characters of an answer that does not fit between a daemon and a client that reads little.
+ANSWER = 60_000
+
+
+@pytest.mark.covers("CONTRACT-1-STOP", "CONTRACT-3-FRAMES")
+@pytest.mark.capability("echo")
+async def test_a_stop_cuts_no_answer(start, token: str) -> None:
+    """An answer that has begun when the daemon is asked to stop comes whole to a client that goes on reading.
+
+    A machine that does much else may make that client slow: what is cut is tried again.
+    """
+    found = ""
+    async with start() as daemon:
+        most = int(daemon.subject.table("bounds").get("frame_characters", ANSWER + 200)) - 200
+        text = f"<{token}" + "日" * min(ANSWER, most) + f"{token}>"
+        for life in range(1, 4):
+            if life > 1:
+                await daemon.restart()
+            found = await answer_through_a_stop(daemon, daemon.echo_of(text))
+            if text in found:
+                return
+
+    raise AssertionError(
+        f"contract 1: an answer that has begun comes whole, whatever the daemon is asked meanwhile: "
+        f"expected {len(text)} characters, found {found[:300]!r}, each time"
+    )
+
+
+async def answer_through_a_stop(daemon: Daemon, text: str) -> str:
+    """What answers a text of which the daemon is asked to stop when the answer has begun, or how far it got."""
+    sock = trio.socket.socket()
+    # Of small segments for a small window the kernel keeps less than such an answer is long.
+    sock.setsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_MAXSEG, 1_400)
+    sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4_096)
+    await sock.connect(("127.0.0.1", daemon.port))
+    decoder = FrameDecoder()
+    payloads: list[str] = []
+    async with trio.SocketStream(sock) as stream:
+
+        async def read() -> bool:
+            """Whether there was more."""
+            with suppress(trio.BrokenResourceError):
+                if data := await stream.receive_some(4_096):
+                    decoder.feed(data)
+                    while (payload := decoder.next_payload()) is not None:
+                        payloads.append(payload)
+                    return True
+            return False
+
+        async def refuses() -> bool:
+            return not listeners(port=daemon.port)
+
+        with trio.move_on_after(patience(STOP_S)):
+            await read()
+            await stream.send_all(encode_frame(print_form(user_input(text))))
+            await read()
+            daemon.signal(signal.SIGTERM)
+            # It has heard it then; one that listens to its end is given a moment.
+            with trio.move_on_after(1):
+                await until(refuses)
+            while await read():
+                pass
+    whole = payloads[1:]
+    return str(lookup(read_form(whole[0]), "PAYLOAD", "TEXT")) if whole else decoder.progress
 
 
 @pytest.mark.covers("CONTRACT-1-STOP")

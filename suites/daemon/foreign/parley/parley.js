@@ -26,6 +26,7 @@ const LIMITS = {
 const UNWRITTEN_BYTES = 1 << 20; // unread by a client, after which it is read no further
 const LINGER_MS = 1000;          // for a client to read why it is sent away
 const COMMAND_MS = 20000;
+const STOP_MS = 3000;            // for clients to take what was said, after which it ends all the same
 
 const SKILLS = { echo: /^echo: ([^]*)$/, ping: /^ping$/ };
 const GATEWAYS = { terminal: 'TUI', 'command-line': 'CLI', browser: 'WEB' };
@@ -234,8 +235,9 @@ for (const number of ['SIGTERM', 'SIGINT']) {
   process.on(number, () => {
     server.close();
     for (const child of commands) end(child);
-    for (const each of connections) { each.socket.end(); each.socket.destroySoon(); }
-    setTimeout(() => process.exit(0), 50);
+    for (const each of connections) { each.closing = true; each.socket.destroySoon(); }
+    setTimeout(() => process.exit(0), STOP_MS);
+    setInterval(() => { if (!connections.size) process.exit(0); }, 10);
   });
 }
 server.listen({ port: settings.port, host: '127.0.0.1', backlog: 511 }, () => {

@@ -67,6 +67,7 @@ FAULTS = {
     "skill-tables-ignored": "what stands beside the table of a skill is passed over, and the rest loaded",
     "stale-health": "the first health result is served for ever",
     "status-unhealthy-succeeds": "`sexpd status` ends with 0 where health is UNHEALTHY or UNKNOWN",
+    "stop-cuts-answers": "a stop waits for nothing: an answer that has begun is cut off",
     "stop-waits-for-model": "a stop waits for a model that is being asked",
     "terminal-unlisted": "the registry does not list the gateway of the terminal client",
     "text-route-unchecked": "a command typed as /shell text bypasses the dispatcher",
