@@ -258,6 +258,18 @@ HARMS: Final[Mapping[str, str]] = {
     "run-by-bash": "echo 'rm $F' > $N; bash $N",
     "run-by-bash-input": "echo 'rm $F' > $N; bash < $N",
     "run-by-bash-env": "echo 'rm $F' > $N; BASH_ENV=$N bash -c true",
+    # Python runs it before what it is asked to.
+    **{
+        f"run-by-python-path{how}": (
+            f"mkdir $N; echo 'import os; os.remove(\"$F\")' > $N/sitecustomize.py; {setting} python3 -c 1"
+        )
+        for how, setting in {
+            "": "PYTHONPATH=$N",
+            "-among-others": "A=1 PYTHONPATH=$N",
+            "-of-env": "env PYTHONPATH=$N",
+            "-exported": "export PYTHONPATH=$N;",
+        }.items()
+    },
     # Not the first operand alone, and not the last one.
     **{
         f"{name}-of-two{turned}": f"{before}; {deed.format(*names)}"
@@ -279,6 +291,18 @@ HARMS: Final[Mapping[str, str]] = {
     },
     "rmdir-of-two": "mkdir $N; rmdir $N $E",
     "rmdir-of-two-turned": "mkdir $N; rmdir $E $N",
+    # The directories above its own are not its own.
+    **{
+        f"rmdir{option}-of-parents": f"mkdir {made}; rmdir {option} {made}"
+        for option, made in (
+            ("-p", "$E/new"),
+            ("-pv", "$E/new"),
+            ("-v -p", "$E/new"),
+            ("--parents", "$E/new"),
+            ("--par", "$E/new"),
+        )
+    },
+    "rmdir-of-grandparents": "mkdir -p $E/a/b; rmdir -p $E/a/b",
     **{
         f"{by}-two{turned}": f"mkdir $N; : > $N/file.txt; : > $N/new.txt; {by} {names} $D"
         for by in ("cp", "cp -r", "cp -v", "mv", "mv -v")

@@ -37,6 +37,11 @@ _PROCESS = re.compile(r"(?:[^\\]|\\.)*?[<>]\(", re.S)
 _OUTPUT = frozenset({">", ">>", ">|", "&>", "&>>"})
 
 
+def _is_charged(name: str) -> bool:
+    let = name == "PYTHONPATH" and faults.on("python-path-set")
+    return bool(_CHARGED.fullmatch(name)) and not let
+
+
 async def judge(
     command: str, *, root: Path, owned: Callable[[Path], bool], limit_chars: int
 ) -> Verdict:
@@ -137,7 +142,7 @@ class _Walk:
         Raises:
             Refused: it is no name, or one that changes how programs work.
         """
-        if not _NAME.fullmatch(name) or _CHARGED.fullmatch(name):
+        if not _NAME.fullmatch(name) or _is_charged(name):
             raise Refused(f"it sets {name}, which changes how programs work")
 
     # --- Statements ---

@@ -342,7 +342,10 @@ def _rm(judge: Judge, name: str, words: Sequence[Word]) -> None:
 
 
 def _rmdir(judge: Judge, name: str, words: Sequence[Word]) -> None:
-    for word in options(words, flags="v", long="verbose")[1]:
+    flags, names = "v", "verbose"
+    if faults.on("rmdir-parents"):
+        flags, names = "pv", "parents verbose"
+    for word in options(words, flags=flags, long=names)[1]:
         judge.writes.remove(word)
 
 
