@@ -33,7 +33,7 @@ class Terminal:
 
     async def screen(self) -> str:
         """What is on the screen, the lines that have scrolled off included."""
-        status, text = await self._tmux("capture-pane", "-p", "-J", "-S", "-200", "-t", "main")
+        status, text = await self._tmux("capture-pane", "-p", "-J", "-S", "-400", "-t", "main")
         return text if status == 0 else ""
 
     async def ended(self) -> bool:

@@ -124,6 +124,39 @@ async def test_a_command_runs_or_is_refused(daemon: Daemon, typed: Typed, token:
     expect_printed(await typed(daemon, "shell", command=dangerous), "blocked", status=1)
 
 
+@pytest.mark.covers("CONTRACT-5-SAFE")
+@pytest.mark.capability("shell-reply")
+async def test_a_command_prints_to_each_stream_what_it_would(
+    daemon: Daemon, run, token: str
+) -> None:
+    """What a command prints to its stderr is apart from its stdout at the command line, too."""
+    rows = {"out": f"echo out-{token}", "err": f"echo err-{token} >&2"}
+    for number, order in enumerate((("out", "err"), ("err", "out"), ("out",), ("err",))):
+        command = "; ".join(rows[stream] for stream in order)
+        argv = daemon.client("cli", "shell", command=command)
+        errors = daemon.home / f"{token}-{number}"
+        apart = ["sh", "-c", 'exec "$@" 2> "$0"', str(errors), *argv]
+        starting = run.child(
+            apart, name=f"apart-{number}", env=daemon.environment(), cwd=daemon.home
+        )
+        async with starting as child:
+            status, printed = await ended(child, argv, seconds=COMMAND_S, contract="6")
+        texts = {"out": printed, "err": errors.read_text(encoding="utf-8", errors="replace")}
+        errors.unlink()
+        found = {
+            (stream, where)
+            for stream in rows
+            for where in texts
+            if f"{stream}-{token}" in texts[where]
+        }
+        expected = {(stream, stream) for stream in order}
+
+        assert (status, found) == (0, expected), (
+            f"contract 6: {command!r} is typed: expected what it prints to each stream on that stream "
+            f"alone, found status {status}, stdout {texts['out']!r} and stderr {texts['err']!r}"
+        )
+
+
 async def test_a_daemon_that_was_killed_is_not_there(start, typed: Typed, token: str) -> None:
     """After a crash a command says that there is no daemon; after the next start it asks that one."""
     async with start() as daemon:

@@ -6,6 +6,7 @@ Recorders are a stand-in for three model providers.
 from __future__ import annotations
 
 import re
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +14,7 @@ import pytest
 import trio
 
 from harness_core.base.slowness import patience
+from harness_core.base.wait import until
 from harness_core.doubles.http import Answer, Recorded, Rule, open_recorder
 from suites.daemon.asked_models import (
     ANSWER_S,
@@ -26,6 +28,7 @@ from suites.daemon.asked_models import (
     expect_no_secret,
     message,
 )
+from suites.daemon.daemon import Provider, Settings
 from suites.daemon.messages import ask, due, expect_health, expect_message, shell, user_input
 from suites.daemon.waits import DUE
 
@@ -273,6 +276,52 @@ async def test_each_question_has_its_own_answer(start, cast: Cast, evidence, tok
         cast.respond = well
         for number in range(3):
             await one(AT_ONCE + 20 + number)
+
+
+#: Questions that wait for one model at the same time.
+WAITING: Final = 6
+
+
+async def test_a_question_does_not_wait_for_those_of_others(start, cast: Cast, token: str) -> None:
+    """However many wait for a silent model, another question is answered by the first that it is put to.
+
+    A daemon that works at so many texts at once asks it later, and then in its time.
+    """
+    first, second = cast.recorders
+    common = {"model": "m", "key": KEYS["alpha"]}
+    order = (
+        Provider(name="alpha", shape="anthropic", url=first.url, timeout_s=patience(3), **common),
+        Provider(
+            name="beta", shape="openai", url=f"{second.url}/", timeout_s=patience(9), **common
+        ),
+    )
+    cast.respond = {
+        "alpha": lambda request: (
+            message("says alpha") if f"quick-{token}" in request.text else Answer(status=500)
+        ),
+        "beta": lambda request: (
+            completion("says beta") if f"quick-{token}" in request.text else Answer(drop="silent")
+        ),
+    }
+
+    async def wait_for_beta() -> bool:
+        return len(second.requests) >= WAITING
+
+    async with start(Settings(providers=order)) as daemon, AsyncExitStack() as stack:
+        for number in range(WAITING):
+            client = await stack.enter_async_context(daemon.connect())
+            await client.send(user_input(f"What of slow-{number}-{token}?"))
+        with trio.move_on_after(patience(3)):
+            await until(wait_for_beta)
+        async with daemon.connect() as quick:
+            question = user_input(f"What of quick-{token}?")
+            answer = await ask(quick, question, seconds=ANSWER_S)
+            said = expect_message(answer, quick)
+
+    assert "says alpha" in said, (
+        f"contract 8: {WAITING} questions wait for a model that says nothing, and another is put to the "
+        f"first model, which answers at once: expected its answer, found {answer.payload}"
+    )
 
 
 async def test_each_question_has_its_own_reasons(start, cast: Cast, token: str) -> None:

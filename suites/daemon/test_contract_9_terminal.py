@@ -284,6 +284,9 @@ async def test_what_was_run_is_not_run_again(run, start, token: str) -> None:
 #: Lines that are typed faster than they are answered: more than a connection's queue holds.
 TYPED = 40
 
+#: And before there is a daemon: as many as a client keeps that keeps a hundred.
+EARLY = 90
+
 
 @pytest.mark.capability("echo")
 async def test_begins_before_the_daemon(run, start, token: str) -> None:
@@ -309,7 +312,7 @@ async def test_begins_before_the_daemon(run, start, token: str) -> None:
             assert table["connected"] not in screen, (
                 f"contract 9: no daemon is there, and it shows that it is connected:\n{screen}"
             )
-            early = [f"e{number:02}-{token}" for number in range(TYPED)]
+            early = [f"e{number:02}-{token}" for number in range(EARLY)]
             await terminal.enter("\n".join(daemon.echo_of(word) for word in early))
             await expect_calls(daemon.port, CALLS)
             await daemon.start()

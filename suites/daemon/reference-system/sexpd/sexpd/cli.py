@@ -273,10 +273,12 @@ def _say(arguments: argparse.Namespace) -> None:
 
 
 def _shell(arguments: argparse.Namespace) -> int:
+    from sexpd import faults
+
     more = {} if arguments.timeout is None else {"timeout": arguments.timeout}
     done = _asked(arguments, "SHELL", "EXECUTE", cmd=arguments.cmd, **more)
     sys.stdout.write(done["STDOUT"])
-    sys.stderr.write(done["STDERR"])
+    (sys.stdout if faults.on("typed-streams-mixed") else sys.stderr).write(done["STDERR"])
     return int(done.get("EXIT-CODE") or 0)
 
 

@@ -157,7 +157,8 @@ def _clients(kinds: set[bool]) -> dict[bool, Any]:
     """A client for what is on this machine, and one for the rest; both as far as they are needed."""
     import httpx
 
-    limits = httpx.Limits(max_connections=32, max_keepalive_connections=4)
+    at_once = 4 if faults.on("four-models-at-once") else 32
+    limits = httpx.Limits(max_connections=at_once, max_keepalive_connections=4)
     # Loopback is never asked for through the host's proxy.
     return {
         local: httpx.AsyncClient(timeout=None, limits=limits, trust_env=not local)

@@ -35,7 +35,7 @@ class Terminal:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._state = "connecting"
-        self._outbox: deque[str] = deque()
+        self._outbox: deque[str] = deque(maxlen=50 if faults.on("typed-early-dropped") else None)
         self._unanswered: deque[str] = deque()
         self._entered_one = asyncio.Event()
         self._quit = asyncio.Event()
