@@ -18,7 +18,7 @@ from harness_core.system.compose import Stack
 from suites.integration.episodes import Episodes
 from suites.integration.patience import SOON_S, eventually
 
-__all__ = ["Langfuse", "Observation", "away", "linked"]
+__all__ = ["Langfuse", "Observation", "all_but", "away", "linked", "refusing"]
 
 _TYPE: Final = "langfuse.observation.type"
 _LEVEL: Final = "langfuse.observation.level"
@@ -139,6 +139,47 @@ def away(stack: Stack, service: str, **answer: Any) -> Iterator[None]:
         yield
     finally:
         recorder.remove_rule(rule)
+
+
+@contextmanager
+def refusing(stack: Stack, service: str, word: str) -> Iterator[None]:
+    """Langfuse refuses what says a word during the block, and takes all else."""
+    recorder = stack.recorder(service)
+
+    def answer(request: Recorded) -> Answer:
+        told = request.path.endswith("/ingestion") and word.encode() in request.body
+        if request.path.endswith("/traces"):
+            told = any(word in str(dict(span.attributes)) for span in spans_of(request))
+        return Answer(status=400) if told else Answer(json={})
+
+    rule = Rule(method="POST", answer=answer)
+    recorder.add_rule(rule)
+    try:
+        yield
+    finally:
+        recorder.remove_rule(rule)
+
+
+async def all_but(episodes: Episodes, episode_id: str, word: str) -> None:
+    """All traces of an episode come to name one at Langfuse, but those that say a word."""
+    last: list[tuple[bool, bool]] = []
+
+    async def there() -> bool:
+        episode = await episodes.get(episode_id)
+        last[:] = [
+            (word in str(trace["detail"]), trace["langfuse_trace_id"] is not None)
+            for trace in episode["traces"]
+        ]
+        claimed = [told for says, told in last if says and told]
+        assert not claimed, f"no row claims what Langfuse has refused: found {episode['traces']}"
+        return all(told for says, told in last if not says)
+
+    await eventually(
+        there,
+        seconds=SOON_S,
+        expected=f"all of {episode_id} at Langfuse but what it refuses",
+        seen=lambda: last,
+    )
 
 
 def _observations(request: Recorded) -> Iterator[Observation]:

@@ -1,6 +1,7 @@
-"""Blocks in numbers: as a plan has them, as a script makes them, and how far two of them are from each other.
+"""Parts in numbers: as a plan has them, as a script makes them, and how far two of them are from each other.
 
-A small model of its own: blocks along the axes, some with a hole from top to bottom. Lengths are in mm.
+A small model of its own: blocks along the axes, some with a hole from top to bottom, and pins that lie along
+an axis. Lengths are in mm.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from suites.integration.bundles import Made, milled
 
-__all__ = ["Block", "farthest", "planned", "script_of"]
+__all__ = ["Block", "Pin", "farthest", "planned", "script_of"]
 
 Points = NDArray[np.float64]
 
@@ -74,29 +75,92 @@ class Block:
             )
         return made
 
+    @property
+    def script(self) -> str:
+        """What makes it."""
+        made = f"Pos{self.at} * Box{self.size}"
+        if self.hole:
+            x, y, radius = self.hole
+            made += f" - Pos({x}, {y}, {self.at[2]}) * Cylinder({radius}, {self.size[2]})"
+        return made
 
-def planned(block: Block, *, units: int, numbers: bool = True) -> Made:
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """A cylinder.
+
+    Attributes:
+        at: its centre.
+        along: the axis that it lies along.
+    """
+
+    name: str
+    at: tuple[float, float, float]
+    radius: float
+    length: float
+    along: str
+
+    @property
+    def size(self) -> tuple[float, float, float]:
+        """Of the box around it."""
+        x, y, z = (self.length if axis == self.along else 2 * self.radius for axis in "xyz")
+        return x, y, z
+
+    @property
+    def volume(self) -> float:
+        """In mm³."""
+        return math.pi * self.radius**2 * self.length
+
+    @property
+    def box(self) -> list[float]:
+        """Its lower, then its upper corner."""
+        return Block(name=self.name, at=self.at, size=self.size).box
+
+    def features(self) -> list[dict[str, Any]]:
+        """Its numbers, as an estimate has them."""
+        return [
+            {
+                "shape": "cylinder",
+                "kind": "add",
+                "at_mm": [*self.at],
+                "radius_mm": self.radius,
+                "height_mm": self.length,
+                "axis": self.along,
+            }
+        ]
+
+    @property
+    def script(self) -> str:
+        """What makes it."""
+        turned = {"x": "Rot(0, 90, 0) * ", "y": "Rot(90, 0, 0) * ", "z": ""}[self.along]
+        return f"Pos{self.at} * {turned}Cylinder({self.radius}, {self.length})"
+
+
+def planned(part: Block | Pin, *, units: int, numbers: bool = True) -> Made:
     """The part of a plan, with its numbers or without them."""
-    x, y, z = block.size
-    made = milled(block.name, round(block.volume, 3), (x + 2, y + 2, z + 2), units=units)
-    more = {"features": block.features()} if numbers else {}
+    x, y, z = part.size
+    made = milled(part.name, round(part.volume, 3), (x + 2, y + 2, z + 2), units=units)
+    more = {"features": part.features()} if numbers else {}
     return replace(made, fields={**made.fields, **more})
 
 
-def script_of(*blocks: Block) -> str:
+def script_of(*parts: Block | Pin) -> str:
     """The script of a design."""
-    lines = ["from build123d import Box, Cylinder, Pos", "", "parts = {}"]
-    for block in blocks:
-        made = f"Pos{block.at} * Box{block.size}"
-        if block.hole:
-            x, y, radius = block.hole
-            made += f" - Pos({x}, {y}, {block.at[2]}) * Cylinder({radius}, {block.size[2]})"
-        lines.append(f"parts[{block.name!r}] = {made}")
+    lines = ["from build123d import Box, Cylinder, Pos, Rot", "", "parts = {}"]
+    lines += [f"parts[{part.name!r}] = {part.script}" for part in parts]
     return "\n".join(lines) + "\n"
 
 
-def farthest(one: Block, other: Block) -> float:
-    """The largest distance from a point on the surface of either to the other's surface."""
+def farthest(one: Block | Pin, other: Block | Pin) -> float:
+    """The largest distance from a point on the surface of either to the other's surface.
+
+    Raises:
+        NotImplementedError: one of two that differ is a pin.
+    """
+    if one == other:
+        return 0.0
+    if isinstance(one, Pin) or isinstance(other, Pin):
+        raise NotImplementedError(f"cannot tell how far {one} is from {other}. Compare blocks")
     ways = ((one, other), (other, one))
     return max(float(_distances(_points(a), b).max()) for a, b in ways)
 

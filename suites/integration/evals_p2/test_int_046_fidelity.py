@@ -23,7 +23,7 @@ from suites.integration.planners import (
     handover,
     planner_at_work,
 )
-from suites.integration.rebuilding import Block, farthest, planned, script_of
+from suites.integration.rebuilding import Block, Pin, farthest, planned, script_of
 from suites.integration.refusals import expect_refused
 
 pytestmark = [pytest.mark.covers("INT-046"), pytest.mark.integration_p2]
@@ -36,6 +36,9 @@ _NEAREST: Final = 0.8
 #: What a plan is of: a plate with a hole, and a block above it.
 _PLATE: Final = Block(name="plate", at=(30, 0, 5), size=(40, 30, 10), hole=(24, 3, 4))
 _BLOCK: Final = Block(name="block", at=(31, -2, 30), size=(22, 20, 12))
+#: And of pins that lie: along x, and along y.
+_ALONG_X: Final = Pin(name="pin", at=(29, 3, 48), radius=3.5, length=19, along="x")
+_ALONG_Y: Final = Pin(name="pin", at=(33, -4, 47), radius=4, length=17, along="y")
 
 
 async def test_int_046_designs_of_a_plan_beside_its_numbers(breakable: Episodes) -> None:
@@ -95,27 +98,32 @@ async def test_int_046_designs_of_a_plan_beside_its_numbers(breakable: Episodes)
 async def test_int_046_what_a_plan_says_decides(episodes: Episodes) -> None:
     """With one dimension of the plan changed the same design is outside; without numbers nothing is told.
 
-    The model provider is a stand-in.
+    A pin that lies along x or y is as planned where it does. The model provider is a stand-in.
     """
     wider = Block(name="plate", at=_PLATE.at, size=(41, 30, 10), hole=_PLATE.hole)
-    changed = await _plan_handed(episodes, 462, planned(wider, units=90), planned(_BLOCK, units=90))
-    [design] = await _made(episodes, changed, [(_PLATE, _BLOCK)])
+    parts = [planned(each, units=90) for each in (wider, _BLOCK, _ALONG_Y)]
+    changed = await _plan_handed(episodes, 462, *parts)
+    [design] = await _made(episodes, changed, [(_PLATE, _BLOCK, _ALONG_Y)])
     found = await _of_design(episodes, design)
     expect_same((changed, False), (found.plan_id, found.within), what="a design of another width")
-    _are(found, [wider, _BLOCK], (_PLATE, _BLOCK))
-    expect_same([False, True], [each.within for each in found.parts], what="which parts are within")
+    _are(found, [wider, _BLOCK, _ALONG_Y], (_PLATE, _BLOCK, _ALONG_Y))
+    expect_same(
+        [False, True, True], [each.within for each in found.parts], what="which parts are within"
+    )
 
     mute = planned(_PLATE, units=80, numbers=False)
-    silent = await _plan_handed(episodes, 463, mute, planned(_BLOCK, units=80))
-    shifted = (_PLATE, _BLOCK.moved(1, 0, 0))
-    bare, wrong = await _made(episodes, silent, [(_PLATE, _BLOCK), shifted])
+    parts = [planned(each, units=80) for each in (_BLOCK, _ALONG_X)]
+    silent = await _plan_handed(episodes, 463, mute, *parts)
+    shifted = (_PLATE, _BLOCK.moved(1, 0, 0), _ALONG_X)
+    bare, wrong = await _made(episodes, silent, [(_PLATE, _BLOCK, _ALONG_X), shifted])
     found = await _of_design(episodes, bare)
     expect_same(None, found.within, what="a design of which a part cannot be told")
     assert "plate" in found.missing, f"what is missing is said: found {found.missing!r}"
-    unknown, known = found.parts
+    unknown, known, pin = found.parts
     seen = (unknown.deviation, unknown.within, unknown.planned_mm3)
     expect_same((None, None, None), seen, what="a part that the plan has no numbers of")
     _is(known, _BLOCK, _BLOCK)
+    _is(pin, _ALONG_X, _ALONG_X)
     page = await _of_plan(episodes, silent)
     expect_same([None, False], [each.within for each in page.designs], what="designs of the plan")
     expect_same((2, 1, 0.0), (page.total, page.judged, page.preserved), what="what can be told")
@@ -138,7 +146,9 @@ async def _plan_handed(episodes: Episodes, number: int, *made: Any) -> str:
     return accepted.handover_id
 
 
-async def _made(episodes: Episodes, plan_id: str, designs: Sequence[Sequence[Block]]) -> list[str]:
+async def _made(
+    episodes: Episodes, plan_id: str, designs: Sequence[Sequence[Block | Pin]]
+) -> list[str]:
     """A coder who hands over one design after another; their ids."""
     made = []
     async with at_work(episodes, role="coder", handover_id=plan_id) as (started, session, _):
@@ -181,7 +191,7 @@ def _told(found: PlanFidelity) -> tuple[list[Fidelity], int, int, float | None]:
     return found.designs, found.total, found.judged, found.preserved
 
 
-def _are(found: Fidelity, plan: Sequence[Block], built: Sequence[Block]) -> None:
+def _are(found: Fidelity, plan: Sequence[Block | Pin], built: Sequence[Block | Pin]) -> None:
     """All parts of a plan, in its order, as they were planned and built."""
     names = [each.name for each in plan]
     expect_same(names, [each.part for each in found.parts], what="the parts of the plan")
@@ -195,7 +205,7 @@ def _are(found: Fidelity, plan: Sequence[Block], built: Sequence[Block]) -> None
         expect_same(within, part.within, what=f"whether {part.part} is within the tolerance")
 
 
-def _is(part: PartFidelity, wanted: Block, made: Block) -> None:
+def _is(part: PartFidelity, wanted: Block | Pin, made: Block | Pin) -> None:
     """A part is as far from what was planned as a calculation of our own says."""
     volumes = (part.planned_mm3 or 0.0, part.built_mm3 or 0.0)
     for expected, volume in zip((wanted.volume, made.volume), volumes, strict=True):

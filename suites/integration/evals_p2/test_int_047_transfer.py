@@ -74,12 +74,13 @@ async def test_int_047_each_run_of_a_seed_that_has_ended_counts(episodes: Episod
 
 
 async def test_int_047_chance_and_nothing(episodes: Episodes) -> None:
-    """One seed proves nothing, and without a common one there is no uplift; unknown batches are refused.
+    """One seed, even if it is 0, proves nothing, and without a common one there is no uplift; unknown batches are refused.
 
     The model provider is a stand-in.
     """
-    one, none = await _batch(episodes, {5: True}), await _batch(episodes, {5: False})
+    one, none = await _batch(episodes, {0: True}), await _batch(episodes, {0: False})
     found = await _transfer(episodes, one, none)
+    expect_same(([0], []), (found.seeds, found.unpaired), what="seeds that both have, or one alone")
     _is(found, (1, 1), (0, 1))
     assert not found.improves, f"one beside none, of one each, may be chance: found {found}"
     far = await _batch(episodes, {6: True})

@@ -120,6 +120,11 @@ async def test_int_048_what_cannot_be_compared_has_no_verdict(episodes: Episodes
         assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
         design = answer.json()["handover_id"]
         await handover(episodes.controller, design)
+        later = await coder.judged(smaller.replace("28, 10", "26, 10"))
+        assert later.passed, f"expected the later design to pass, found {later.findings}"
+        assert later.totals is not None, f"a design that passes has a price: found {later}"
+        after = later.totals.unit_cost_usd
+        assert after not in costs, f"expected another price than {costs}, found {after}"
     async with reviewer_at_work(episodes, handover_id=design) as (_, session):
         digests = await looked_at(session, "model.py")
         for wrong in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.metrics import Metric, MetricName, Metrics
+from workbench_contract.review import ProofKind
 
 from harness_core.doubles.http import Response
 from harness_core.doubles.model import Fault
@@ -23,13 +25,24 @@ from suites.integration.messages import answered
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.planners import Planner, coder_at_work, expect_accepted, handover
 from suites.integration.refusals import expect_refused
-from suites.integration.reviews import decided
+from suites.integration.reviews import REFUSAL, decided, refusal
 from suites.integration.sessions import Session
 from suites.integration.simulating import EMPTY_SCENE, goals
 
 pytestmark = [pytest.mark.covers("INT-049"), pytest.mark.integration_p2]
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000049"
+
+#: A message of a model that does not say how many tokens it took.
+_UNCOUNTED: Final = {
+    "id": "msg_049",
+    "type": "message",
+    "role": "assistant",
+    "model": "uncounted",
+    "content": [{"type": "text", "text": "Done."}],
+    "stop_reason": "end_turn",
+    "stop_sequence": None,
+}
 
 _SCENE: Final = (
     '<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .2"><freejoint/>'
@@ -40,24 +53,33 @@ _SCENE: Final = (
 async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
     """Every metric of four runs is what they did, to the last digit, beside another batch that did otherwise.
 
-    What none of them has done is missing, and said so. The model provider is a stand-in: the gateway does the
+    What none of them has done is missing, and said so; so is what one of several turns does not say. The model provider is a stand-in: the gateway does the
     turns, and its own record says what they took.
     """
     act, lost = use("execute", command="true"), use("fs_read", path="nowhere.md")
     simulate = use("simulate", model="scene.xml", duration_s=0.1, runs=3)
-    # A ball falls into its goal.
-    goal = yaml.safe_dump(goals())
+    # A ball falls into its goal, and into what it has to keep away from.
+    goal = goals()
+    away = {**goal["goal_zone"], "min_mm": [90, -13, 100], "max_mm": [120, 13, 120]}
+    pit = goals(goal_zone=away, forbid_zones=[{"name": "pit", **goal["goal_zone"]}])
     left = (
         use("fs_write", path="empty.xml", content=EMPTY_SCENE),
-        use("fs_write", path="goal.yaml", content=goal),
+        use("fs_write", path="goal.yaml", content=yaml.safe_dump(goal)),
+        use("fs_write", path="pit.yaml", content=yaml.safe_dump(pit)),
     )
-    hit = use("simulate", model="empty.xml", objectives="goal.yaml", duration_s=0.5)
+    hit, fell = (
+        use("simulate", model="empty.xml", objectives=f"{name}.yaml", duration_s=0.5)
+        for name in ("goal", "pit")
+    )
     batch, found, tokens = await ended_batch(
         episodes,
         [
             (
                 {"seed": 1},
-                (use("fs_write", path="scene.xml", content=_SCENE), lost, simulate, left, hit),
+                (
+                    use("fs_write", path="scene.xml", content=_SCENE),
+                    *(lost, simulate, left, hit, fell),
+                ),
             ),
             ({"seed": 2}, (act, fail(400))),
             ({"seed": 3}, ()),
@@ -71,7 +93,16 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
             ),
         ],
     )
-    other, rest, _ = await ended_batch(episodes, [({"seed": 9}, (act, act, act))])
+    word = new_token()
+    uncounted = Fault(kind="malformed", contains=word, body=json.dumps(_UNCOUNTED))
+    async with episodes.stack.gateway.client.fault(uncounted):
+        other, rest, [_, unsaid] = await ended_batch(
+            episodes,
+            [
+                ({"seed": 9}, (act, act, act)),
+                ({"seed": 10}, (use("execute", command=f"echo {word}"),)),
+            ],
+        )
     statuses = [each["status"] for each in found]
     expect_same(["completed", "failed", "completed", "completed"], statuses, what="how they ended")
 
@@ -91,21 +122,23 @@ async def test_int_049_metrics_of_a_batch(episodes: Episodes) -> None:
             MetricName.SUCCESS_RATE: (3 / 4, 4),
             MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in found]), 4),
             MetricName.TOKENS_PER_EPISODE: (_mean(spent), 4),
-            MetricName.TOOL_ERROR_RATE: (1 / 10, 10),
-            MetricName.GOAL_RATE: (1 / 4, 4),
+            MetricName.TOOL_ERROR_RATE: (1 / 12, 12),
+            MetricName.GOAL_RATE: (1 / 5, 5),
             MetricName.CATALOGUE_HIT_RATE: (2 / 3, 3),
             MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in found]), 4),
         },
     )
+    # Who asks again when a message counts no tokens has an answer that does.
+    retried = await episodes.asked(unsaid) > 2
     await _are(
         episodes,
         other,
-        {
-            MetricName.SUCCESS_RATE: (1.0, 1),
-            MetricName.TURNS_PER_EPISODE: (_turns(rest[0]), 1),
-            MetricName.TOKENS_PER_EPISODE: None,
-            MetricName.TOOL_ERROR_RATE: (0.0, 3),
-            MetricName.SECONDS_PER_EPISODE: (_seconds(rest[0]), 1),
+        ({MetricName.TOKENS_PER_EPISODE: None} if retried else {})
+        | {
+            MetricName.SUCCESS_RATE: (1.0, 2),
+            MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in rest]), 2),
+            MetricName.TOOL_ERROR_RATE: (0.0, 4),
+            MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in rest]), 2),
         },
     )
     await _are_of_all(episodes)
@@ -148,17 +181,20 @@ async def _are_of_all(episodes: Episodes) -> None:
 async def test_int_049_nothing_is_made_of_nothing(episodes: Episodes) -> None:
     """While no episode of a batch has ended every metric is missing; of a hand-over the first attempt counts.
 
-    Of three planners one is refused at first; a reviewer rejects twice, and then approves. The model provider
-    is a stand-in.
+    Of three planners one is refused at first; a reviewer rejects twice, and then approves. Another decides about
+    the refusal of a plan, whose confirmation approves nothing. The model provider is a stand-in.
     """
-    design = await _design(episodes)
+    design, refused = await _design(episodes)
     members: list[dict[str, Any]] = [{"seed": seed, "role": "planner"} for seed in (5, 6, 7)]
-    members.append({"seed": 8, "role": "reviewer", "handover_id": design})
+    members += [
+        {"seed": 8, "role": "reviewer", "handover_id": design},
+        {"seed": 9, "role": "reviewer", "handover_id": refused},
+    ]
     gateway = episodes.stack.gateway.client
     async with gateway.fault(Fault(kind="hold", times=50)):
         accepted, _ = await submitted_batch(episodes, [(each, ()) for each in members])
         await _are(episodes, accepted.batch_id, {})
-        *plan, review = accepted.episodes
+        *plan, review, second = accepted.episodes
         planners = [
             await _planner(episodes, member.episode_id, number=491 + place)
             for place, member in enumerate(plan)
@@ -174,23 +210,26 @@ async def test_int_049_nothing_is_made_of_nothing(episodes: Episodes) -> None:
             (Decision.APPROVED, []),
         ):
             await decided(session, decision, *words, paths=["model.py"])
+        _, session, _ = await _begun(episodes, second.episode_id)
+        for decision in (Decision.REJECT_PLAN_REFUSAL, Decision.CONFIRM_PLAN_REFUSAL):
+            await decided(session, decision, "Look once more.", paths=[REFUSAL])
     ended = [await episodes.until(each.episode_id, "completed") for each in accepted.episodes]
     await _are(
         episodes,
         accepted.batch_id,
         {
-            MetricName.SUCCESS_RATE: (1.0, 4),
-            MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in ended]), 4),
+            MetricName.SUCCESS_RATE: (1.0, 5),
+            MetricName.TURNS_PER_EPISODE: (_mean([_turns(each) for each in ended]), 5),
             MetricName.TOKENS_PER_EPISODE: None,
             MetricName.FIRST_HANDOVER_RATE: (2 / 3, 3),
-            MetricName.APPROVAL_RATE: (1 / 3, 3),
-            MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in ended]), 4),
+            MetricName.APPROVAL_RATE: (1 / 5, 5),
+            MetricName.SECONDS_PER_EPISODE: (_mean([_seconds(each) for each in ended]), 5),
         },
     )
 
 
-async def _design(episodes: Episodes) -> str:
-    """A design that was handed over: its id."""
+async def _design(episodes: Episodes) -> tuple[str, str]:
+    """A design that was handed over, and then a refusal of its plan: their ids."""
 
     def plan(planner: Planner) -> Bundle:
         made = [milled(f"block-{planner.number}", 12_000, (42, 32, 12), units=100)]
@@ -201,8 +240,18 @@ async def _design(episodes: Episodes) -> str:
         assert judged.passed, f"expected the design to pass, found {judged.findings}"
         answer = await coder.submit()
         assert 200 == answer.status, f"expected the design to be handed over, found {answer}"
-    found = await handover(episodes.controller, answer.json()["handover_id"])
-    return found.handover_id
+        heavy = await coder.judged(block_of(494).replace("40, 30, 10", "70, 40, 60"))
+        assert not heavy.passed, f"expected a design over the caps not to pass, found {heavy}"
+        words = refusal("It is too heavy.", (ProofKind.PRICE, heavy.price_id))
+        await coder.session.write(REFUSAL, words)
+        refused = await coder.submit()
+        assert 200 == refused.status, f"expected the refusal to be handed over, found {refused}"
+    design, refusing = [
+        await handover(episodes.controller, each.json()["handover_id"])
+        for each in (answer, refused)
+    ]
+    assert refusing.refuses_plan, f"expected a refusal of the plan, found {refusing}"
+    return design.handover_id, refusing.handover_id
 
 
 async def _begun(episodes: Episodes, episode_id: str) -> tuple[str, Session, str]:

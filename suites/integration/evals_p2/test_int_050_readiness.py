@@ -10,9 +10,10 @@ from workbench_contract.readiness import Mark, Readiness
 
 from harness_core.doubles.turns import Use, fail, use
 from harness_core.system.subject import Subject
+from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.messages import answered
-from suites.integration.observed import away
+from suites.integration.observed import all_but, away, refusing
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.planners import Planner, expect_accepted, planner_at_work
 from suites.integration.refusals import expect_refused
@@ -28,17 +29,23 @@ async def test_int_050_one_that_has_all_is_ready_until_it_has_not(
 ) -> None:
     """A planner that handed over, kept a journal and left assets is ready once Langfuse knows its run.
 
-    It is not before it has ended, nor while Langfuse is away, nor when an object of it is gone: each mark is
-    looked at anew. The model provider and Langfuse are stand-ins.
+    It is not before it has ended, nor while Langfuse is away or refuses one of its calls, nor when one object of
+    several is gone: each mark is looked at anew. The model provider and Langfuse are stand-ins.
     """
-    with away(breakable.stack, layout_of(subject).recorder):
-        async with planner_at_work(breakable, _asset("kept"), _entry(), number=1) as planner:
-            await _hands_over(planner)
-            early = await _readiness(breakable, planner.episode_id)
-            assert not early.ready, f"an episode that runs is not ready: found {early}"
-            assert Mark.COMPLETED in _missing(early), f"it has not ended: found {early}"
-        await breakable.until(planner.episode_id, "completed")
-        await _is(breakable, planner.episode_id, {Mark.LANGFUSE}, why="unknown to Langfuse")
+    recorder, word = layout_of(subject).recorder, new_token()
+    turns = (_asset("kept"), _asset("beside"), use("fs_read", path=f"{word}.md"), _entry())
+    with refusing(breakable.stack, recorder, word):
+        with away(breakable.stack, recorder):
+            async with planner_at_work(breakable, *turns, number=1) as planner:
+                await _hands_over(planner)
+                early = await _readiness(breakable, planner.episode_id)
+                assert not early.ready, f"an episode that runs is not ready: found {early}"
+                assert Mark.COMPLETED in _missing(early), f"it has not ended: found {early}"
+            await breakable.until(planner.episode_id, "completed")
+            await _is(breakable, planner.episode_id, {Mark.LANGFUSE}, why="unknown to Langfuse")
+        await all_but(breakable, planner.episode_id, word)
+        partly = _missing(await _readiness(breakable, planner.episode_id))
+        expect_same({Mark.LANGFUSE}, partly, what="marks that lack while Langfuse refuses a call")
     await _is(breakable, planner.episode_id, set(), why="that has all, to be ready")
     [row] = [
         each
@@ -52,9 +59,10 @@ async def test_int_050_one_that_has_all_is_ready_until_it_has_not(
 async def test_int_050_one_that_lacks_something_is_not_ready(episodes: Episodes) -> None:
     """Without a journal, a hand-over, assets, a tool call or an end of its own: each is told, and nothing else.
 
-    The model provider is a stand-in.
+    What a search of the catalogue leaves in a journal is nothing that its agent has written. The model provider is a stand-in.
     """
-    async with planner_at_work(episodes, _asset("a"), number=2) as silent:
+    search = use("search_catalogue", q="bearing")
+    async with planner_at_work(episodes, _asset("a"), search, number=2) as silent:
         await _hands_over(silent)
     async with planner_at_work(episodes, _asset("b"), _entry(), number=3) as idle:
         pass

@@ -19,12 +19,16 @@ from suites.integration.comparing import consecutive, expect_same
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.messages import answered, sent
 from suites.integration.patience import EPISODE_S, eventually, patience_with_a_stack
+from suites.integration.planners import at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.temporal_view import describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-051"), pytest.mark.integration_p2]
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000051"
+
+#: Entries in a row: between two of them whoever pulls events now and then has seldom done so.
+_AT_ONCE: Final = 5
 
 _PARTS: Final = ("intent", "result", "reflection", "next_step")
 
@@ -37,7 +41,7 @@ async def test_int_051_an_agent_keeps_a_journal(episodes: Episodes) -> None:
     """
     tokens = [new_token(), new_token()]
     written = [
-        _entry(f"1 {tokens[0]}", ("worker", 2), ("worker", 1)),
+        _entry(f"1 {tokens[0]}", ("worker", 2), ("worker", 1), ("controller", 1)),
         _entry("2 Ångström, “日本語”\n" + "long " * 700, ("controller", 1)),
         _entry(f"of the other {tokens[1]}", ("worker", 1)),
     ]
@@ -170,6 +174,26 @@ async def test_int_051_what_rests_on_nothing_is_refused(episodes: Episodes) -> N
     assert 201 == taken.status, f"expected a sound entry to be taken with 201, found {taken}"
     line = answered(taken, JournalLine)
     expect_same(whole["reflection"], line.reflection, what="what is answered")
+
+
+async def test_int_051_an_event_may_be_named_at_once(episodes: Episodes) -> None:
+    """An entry may rest on what its session has recorded a moment before.
+
+    The model provider is a stand-in, held meanwhile.
+    """
+    async with at_work(episodes, role="planner") as (accepted, session, _):
+        written = []
+        for number in range(_AT_ONCE):
+            await session.write("note.txt", f"note {number}")
+            last = (await session.events())[-1]["seq"]
+            written.append(_entry(f"number {number}", ("worker", last)))
+            answer = await _write(episodes, accepted, written[-1])
+            assert 201 == answer.status, (
+                f"expected an entry that rests on the event {last} to be taken, found {answer}"
+            )
+    named = [entry["observations"][0]["seq"] for entry in written]
+    assert sorted({*named}) == named, f"expected an event for each entry, found {named}"
+    _is_journal(await episodes.get(accepted["episode_id"]), written)
 
 
 async def test_int_051_entries_at_once_and_a_restart(breakable: Episodes) -> None:

@@ -40,8 +40,8 @@ _FAILS: Final = fail(400)
 async def test_int_052_delta_of_two_versions(episodes: Episodes, skills: Skills) -> None:
     """Runs that succeed once in six with one version and always with the next differ by that.
 
-    Runs of a version between and of none count for neither; turned round there is a loss, and beside itself
-    nothing. The model provider is a stand-in: the gateway does the turns.
+    Whatever their roles; runs of a version between and of none count for neither. Turned round there is a loss,
+    and beside itself nothing. The model provider is a stand-in: the gateway does the turns.
     """
     before = await _runs(episodes, skills, "one", [[], *[[_FAILS]] * 5])
     between = await _runs(episodes, skills, "two", [[], []])
@@ -154,12 +154,19 @@ async def _runs(
 ) -> str:
     """Runs with a version of the skills, a new one unless it is given; its commit."""
     commit = commit or await skills.commit(_files(f"{words} {new_token()}"))
-    _, ended, _ = await ended_batch(episodes, [({}, turns) for turns in runs])
+    members = [({"role": _role(number, turns)}, turns) for number, turns in enumerate(runs)]
+    _, ended, _ = await ended_batch(episodes, members)
     versions = {each["skills"]["commit"] for each in ended}
     expect_same({commit}, versions, what="versions on record of the runs")
     done = [each["status"] == "completed" for each in ended]
     expect_same([_FAILS not in turns for turns in runs], done, what="how the runs ended")
     return commit
+
+
+def _role(number: int, turns: Sequence[Turn]) -> str:
+    """Skills are there for every role; who plans runs no command."""
+    role = ("planner", "reviewer", "coder")[number % 3]
+    return "coder" if role == "planner" and _OTHER in turns else role
 
 
 async def _ask(episodes: Episodes, before: str, after: str, **more: str) -> Response:

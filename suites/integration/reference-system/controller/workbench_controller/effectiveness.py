@@ -60,6 +60,8 @@ async def _rate(
     if faults.on("effectiveness-of-unread"):
         skill = None
     of = "skills ->> 'commit' = $1" if not other else "skills ->> 'commit' IS NOT NULL AND $1 <> ''"
+    if faults.on("effectiveness-of-coders"):
+        of += " AND role = 'coder'"
     rows = await connection.fetch(
         f"SELECT status FROM episodes e WHERE {of} AND status = ANY($2) AND ($3::text IS NULL"
         " OR EXISTS (SELECT 1 FROM events r WHERE r.session_id = e.session_id AND r.kind = $4"

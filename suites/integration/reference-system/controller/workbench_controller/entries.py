@@ -39,6 +39,8 @@ async def take(pool: asyncpg.Pool, episode_id: str, job_id: str, entry: JournalE
             )
         first = entry.observations[0]
         written = entry.observations[:1] if faults.on("journal-one-observation") else entry.observations
+        if faults.on("journal-numbers-shared"):
+            written = list({one.seq: one for one in written}.values())
         reflection = entry.result if faults.on("journal-reflection-lost") else entry.reflection
         await connection.execute(
             "INSERT INTO journal (episode_id, ordinal, job_id, at, intent, result, reflection,"

@@ -14,6 +14,7 @@ from workbench_controller.episodes_api import EpisodeId
 from workbench_controller.handovers import BytesDiffer
 from workbench_controller.ingest import GapError, pull_and_store
 from workbench_controller.parts import Controller, Refused, refusals
+from workbench_foundation import faults
 
 router = APIRouter(prefix="/episodes")
 
@@ -29,7 +30,8 @@ async def post_entry(
     if found is None:
         raise Refused(404, f"cannot find episode {episode_id}: there is none. Check the id")
     try:
-        await pull_and_store(controller.pool, controller.worker, found.session_id)
+        if not faults.on("journal-of-what-is-pulled"):
+            await pull_and_store(controller.pool, controller.worker, found.session_id)
     except (httpx.HTTPError, GapError, BytesDiffer) as error:
         raise Refused(
             503, f"cannot take the entry: events are still to come ({error}). Ask again"

@@ -78,6 +78,8 @@ async def metrics_of(pool: asyncpg.Pool, batch_id: str | None) -> Metrics:
 
 def _approves(row: Mapping[str, Any]) -> bool:
     approves = row["decision"] == ReviewDecision.APPROVED.value
+    if faults.on("approval-of-refused-plans"):
+        approves = row["decision"] != ReviewDecision.REJECTED.value
     return not approves if faults.on("approvals-turned-round") else approves
 
 
@@ -99,6 +101,8 @@ async def transfer_of(pool: asyncpg.Pool, batch_id: str, baseline_id: str) -> Tr
             )
             by_seed: dict[int, list[bool]] = {}
             for row in rows:
+                if faults.on("transfer-without-seed-zero") and not row["seed"]:
+                    continue
                 done = row["status"] == EpisodeStatus.COMPLETED.value
                 if faults.on("transfer-one-run-a-seed"):
                     by_seed.pop(row["seed"], None)
@@ -187,6 +191,8 @@ def _turns(episodes: Rows, traces: Rows) -> list[Metric]:
         [row["detail"].get("usage") or {} for row in turns if row["ok"]]
         for turns in by_episode.values()
     ]
+    if faults.on("tokens-unsaid-are-none"):
+        uses = [[{"input_tokens": 0, "output_tokens": 0, **use} for use in each] for each in uses]
     if any("input_tokens" not in use or "output_tokens" not in use for each in uses for use in each):
         lacking = Metric(
             name=MetricName.TOKENS_PER_EPISODE, value=None, over=0, missing="usage of a model turn"
@@ -205,6 +211,8 @@ def _goals(events: Rows) -> Metric:
     results = _of_kind(events, EventKind.SIMULATION_RESULT)
     runs = [run for row in results for run in row["payload"].get("outcomes", [])]
     hits = [run["outcome"] == Outcome.GOAL_HIT.value for run in runs]
+    if faults.on("goal-rate-of-any-hit"):
+        hits = [run["outcome"].endswith("_hit") for run in runs]
     missing = f"no outcome in an event {EventKind.SIMULATION_RESULT.value}"
     return _share(MetricName.GOAL_RATE, hits, missing=missing)
 

@@ -67,6 +67,8 @@ async def optimality_of(
         accepted_by = _ACCEPTED
         if faults.on("optimality-of-rejected"):
             accepted_by = accepted_by.replace("d.decision = 'approved'", "true")
+        if faults.on("optimality-of-last-price"):
+            accepted_by = accepted_by.replace("AND e.seq < h.event_seq", "")
         rows = await connection.fetch(
             accepted_by, benchmark_id, EventSource.WORKER.value, EventKind.PRICING.value
         )
