@@ -117,16 +117,22 @@ class Pin:
         return Block(name=self.name, at=self.at, size=self.size).box
 
     def features(self) -> list[dict[str, Any]]:
-        """Its numbers, as an estimate has them."""
+        """Its numbers, as an estimate has them: two shorter cylinders that share a part of it."""
+        part = 0.6 * self.length
+        middles = [(part - self.length) / 2, (self.length - part) / 2]
         return [
             {
                 "shape": "cylinder",
                 "kind": "add",
-                "at_mm": [*self.at],
+                "at_mm": [
+                    a + (off if axis == self.along else 0)
+                    for axis, a in zip("xyz", self.at, strict=True)
+                ],
                 "radius_mm": self.radius,
-                "height_mm": self.length,
+                "height_mm": part,
                 "axis": self.along,
             }
+            for off in middles
         ]
 
     @property

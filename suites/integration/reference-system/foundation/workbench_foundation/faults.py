@@ -127,6 +127,7 @@ FAULTS = {
     "feedback-on-unknown": "feedback on a trace that Langfuse does not know is stored",
     "feedback-once": "what is said of a trace a second time is not stored",
     "feedback-without-client": "without a client feedback is answered as if it were taken",
+    "fidelity-adds-once": "what a plan adds to a part after its first feature is left out",
     "fidelity-by-volume-alone": "a part of the planned volume is as planned",
     "fidelity-lies-along-x": "what a plan lays along y is rebuilt along x",
     "fidelity-missing-as-preserved": "a part whose plan has no numbers is as planned",

@@ -86,6 +86,8 @@ def _rebuilt(part: PlannedPart) -> tuple[Any, str]:
             other = _solid_of(feature)
             if faults.on("fidelity-without-cuts") and feature.kind is FeatureKind.CUT:
                 continue
+            if faults.on("fidelity-adds-once") and feature.kind is FeatureKind.ADD:
+                continue
             shape = shape + other if feature.kind is FeatureKind.ADD else shape - other
         made, findings = solid.check(shape, file=part.id)
     except _failures() as error:
