@@ -52,7 +52,10 @@ _here = click.option(
     "--here", is_flag=True, help="The product's processes run in the harness's own environment too."
 )
 _session = click.option(
-    "--session", "sessions", multiple=True, help="Whose tests; repeatable (default: those bare nox runs)."
+    "--session",
+    "sessions",
+    multiple=True,
+    help="Whose tests; repeatable (default: those bare nox runs).",
 )
 
 

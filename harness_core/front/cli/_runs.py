@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     help="Subject file of a product; repeatable.",
 )
 @click.option(
-    "--session", "sessions", multiple=True, help="Whose tests; repeatable (default: those bare nox runs)."
+    "--session",
+    "sessions",
+    multiple=True,
+    help="Whose tests; repeatable (default: those bare nox runs).",
 )
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
