@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 _ANSWER_S: Final = 10.0
+#: What a workflow may take that nobody carries out.
+_OUTLASTED_S: Final = 0.5
 #: Longer than what waits for nobody takes on an idle machine.
 _A_WHILE: Final = timedelta(seconds=0.5)
 
@@ -36,12 +38,16 @@ class WorkflowSeen:
         status: in lower case: ``running``, ``completed``, ``failed``, ``canceled``, ``terminated``.
         memo: what it was started with for people to see.
         begun: when each attempt began that Temporal has given to a worker and that has not ended.
+        parent: id of the workflow that began it; empty for none.
+        limit_s: how long it may take in all; 0 where Temporal does not end it.
     """
 
     run_id: str
     status: str
     memo: dict[str, Any]
     begun: tuple[datetime, ...] = ()
+    parent: str = ""
+    limit_s: float = 0.0
 
 
 async def describe_workflow(
@@ -100,7 +106,8 @@ async def end_workflow(stack: Stack, workflow_id: str, how: str) -> None:
     Args:
         stack: whose Temporal it is.
         workflow_id: of the workflow.
-        how: ``cancel``, ``terminate`` or ``delete``, after which Temporal knows of none.
+        how: ``cancel``, ``terminate``, ``delete``, after which Temporal knows of none, or ``outlast``, after
+            which it has one of that id that has taken longer than it may.
     """
     ending = _end(stack.address("temporal"), workflow_id, how)
     await trio.to_thread.run_sync(asyncio.run, ending)
@@ -141,12 +148,22 @@ async def _end(address: str, workflow_id: str, how: str) -> None:
     from temporalio.api.common.v1 import WorkflowExecution
     from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
     from temporalio.client import Client
+    from temporalio.common import WorkflowIDConflictPolicy
 
     client = await Client.connect(address, namespace="default")
     if how == "delete":
         execution = WorkflowExecution(workflow_id=workflow_id)
         request = DeleteWorkflowExecutionRequest(namespace="default", workflow_execution=execution)
         await client.workflow_service.delete_workflow_execution(request)
+        return
+    if how == "outlast":
+        await client.start_workflow(
+            "nobody-does",
+            id=workflow_id,
+            task_queue="nobody-looks",
+            id_conflict_policy=WorkflowIDConflictPolicy.TERMINATE_EXISTING,
+            execution_timeout=timedelta(seconds=_OUTLASTED_S),
+        )
         return
     handle = client.get_workflow_handle(workflow_id)
     await (handle.cancel() if how == "cancel" else handle.terminate(reason="by an operator"))
@@ -171,6 +188,12 @@ async def _describe(address: str, workflow_id: str, *, namespace: str) -> Workfl
         for each in found.raw_description.pending_activities
         if each.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
     )
+    limit = found.raw_description.execution_config.workflow_execution_timeout
     return WorkflowSeen(
-        run_id=found.run_id, status=status, memo=dict(await found.memo()), begun=begun
+        run_id=found.run_id,
+        status=status,
+        memo=dict(await found.memo()),
+        begun=begun,
+        parent=found.parent_id or "",
+        limit_s=limit.ToTimedelta().total_seconds(),
     )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from workbench_contract.findings import Stage
 from workbench_contract.pricing import Priced, PriceRefused
 
+from harness_core.doubles.http import Response
 from harness_core.doubles.turns import use
 from suites.integration.bundles import (
     ESTIMATE,
@@ -41,6 +42,9 @@ _TOTALS: Final = ("assembly_cost_usd", "unit_cost_usd", "weight_g")
 
 #: The most rows of catalogue parts that an estimate may have.
 _MOST_BOUGHT: Final = 200
+
+#: Answers after which a pricing that was asked for before them is under way.
+_LOOKS: Final = 5
 
 #: Typed wrong: what stands at a path of the estimate, as a factor of what is right.
 _FACTORS: Final = (0.5, 0.985, 1.015, 2, 100)
@@ -365,15 +369,35 @@ async def test_int_010_what_cannot_be_priced(episodes: Episodes) -> None:
         assert not events, f"what could not be priced is priced on record: {events}"
 
 
-async def test_int_010_each_round_and_each_session_has_its_own_price(episodes: Episodes) -> None:
+async def _stays(episodes: Episodes, planner: Planner, bundle: Bundle, meanwhile: Bundle) -> None:
+    """An estimate that is written while another is priced, whose prices are slow to come, is there afterwards."""
+    await planner.leave(bundle.files())
+    answers: list[Response] = []
+
+    async def price() -> None:
+        answers.append(await planner.price())
+
+    async with trio.open_nursery() as nursery, episodes.stack.outage("controller", "pause"):
+        nursery.start_soon(price)
+        for _ in range(_LOOKS):
+            await planner.session.read(ESTIMATE)
+        await planner.leave({ESTIMATE: meanwhile.files()[ESTIMATE]})
+    assert answers[0].status != 500, f"an estimate that changes while it is priced: {answers[0]}"
+    found = yaml.safe_load((await planner.session.read(ESTIMATE)).json()["content"])
+    what = f"parts of an estimate that was written while another was priced: {answers[0]}"
+    expect_same(meanwhile.estimate["cots_parts"], found["cots_parts"], what=what)
+
+
+async def test_int_010_each_round_and_each_session_has_its_own_price(breakable: Episodes) -> None:
     """A design that grew dearer is priced anew; two planners at once get the price of their own.
 
-    The model provider is a stand-in: the gateway holds the models.
+    What is written while an estimate is priced stays. The model provider is a stand-in: the gateway holds the
+    models.
     """
-    [one, other] = await _parts(episodes, {"category": "servo"}, {"category": "motor"})
+    [one, other] = await _parts(breakable, {"category": "servo"}, {"category": "motor"})
     async with (
-        planner_at_work(episodes, number=176) as first,
-        planner_at_work(episodes, number=277) as second,
+        planner_at_work(breakable, number=176) as first,
+        planner_at_work(breakable, number=277) as second,
     ):
         bundles = {
             first.number: first.sound(bought=[(one, 1)], units=500),
@@ -416,6 +440,8 @@ async def test_int_010_each_round_and_each_session_has_its_own_price(episodes: E
         )
         ids = {repriced.price_id, again.price_id, *(each.price_id for each in found.values())}
         assert 4 == len(ids), f"expected an id for each of 4 pricings, found {ids}"
+        meanwhile = first.sound(bought=[(one, 3)], units=500)
+        await _stays(breakable, first, dearer.replaced(estimate=claimed), meanwhile)
         alone = first.sound(made=[milled("block-176", 12_000, (42, 32, 12), units=100)], units=100)
         claimed = changed(alone.estimate, "totals.unit_cost_usd", 0.01)
         await first.leave(alone.replaced(estimate=claimed).files())

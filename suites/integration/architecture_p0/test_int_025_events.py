@@ -17,6 +17,7 @@ from suites.integration.comparing import consecutive, expect_same, in_order, utc
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.full_disk import no_file_beyond
 from suites.integration.patience import EPISODE_S
+from suites.integration.record_files import cut_out, put_back, record_file
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
 from suites.integration.temporal_view import closed_workflow
@@ -52,8 +53,9 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     """What the worker wrote is what the controller has, under load and over its own restarts.
 
     While the controller is away nothing is accepted; what the worker writes meanwhile arrives when
-    it is back, once, the second time as well, when the episodes have ended before it is back. The
-    model provider is a stand-in: the gateway does the turns of each episode.
+    it is back, once, the second time as well, when the episodes have ended before it is back. A session whose
+    record has lost a line for a while keeps none of the others waiting. The model provider is a stand-in: the
+    gateway does the turns of each episode.
     """
     began = datetime.now(UTC)
     tokens = [new_token() for _ in _WORK]
@@ -67,10 +69,19 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
     for episode in accepted:
         await breakable.begun(episode["session_id"])
 
+    torn, *others = sorted(accepted, key=lambda each: str(each["episode_id"]))
+    record = record_file(breakable.stack["worker"], torn["session_id"])
     async with breakable.stack.outage("controller", "kill"):
         with pytest.raises(Unanswered):
             await breakable.ask(new_token())
+        known = len(await breakable.session(torn["session_id"]).events())
         await _bursts(breakable, accepted, tokens, time=0)
+        there = [len(await breakable.session(each["session_id"]).events()) for each in others]
+        whole = cut_out(record, known + 1) if record else b""
+    for each, count in zip(others, there, strict=True):
+        await breakable.until_events(each["episode_id"], count)
+    if record:
+        put_back(record, whole)
     async with breakable.stack.outage("controller", "stop"):
         await _bursts(breakable, accepted, tokens, time=1)
         for episode in accepted:

@@ -23,6 +23,9 @@ _SEEDS: Final = (0, 1, 7, 7 + 2**16, 7 + 2**30, 2**31 - 1)
 #: The least and the greatest: 0 is a seed as any other.
 _ENDS: Final = (_SEEDS[0], _SEEDS[-1])
 
+#: As many as may be asked for at once.
+_MOST_RUNS: Final = 100
+
 #: What a scene is simulated for, in seconds: no round number of steps, in none of them.
 _RUN_S: Final = 0.932
 
@@ -100,10 +103,17 @@ async def test_int_027_each_of_several_runs_is_on_record(worker: HttpClient) -> 
     session = new_session(worker)
     wide = moved(runtime_jitter={"start_mm": [30, 30, 5]})
     found = await simulated(
-        session, EMPTY_SCENE, judged_by=goals(moved_object=wide), runs=6, seed=27, duration_s=0.3
+        session,
+        EMPTY_SCENE,
+        judged_by=goals(moved_object=wide),
+        runs=_MOST_RUNS,
+        seed=27,
+        duration_s=0.3,
     )
     seeds = {run.seed for run in found.runs}
-    assert 6 == len(seeds), f"expected a seed of its own for each of 6 runs, found {found.runs}"
+    assert _MOST_RUNS == len(seeds), (
+        f"expected a seed of its own for each of {_MOST_RUNS} runs, found {found.runs}"
+    )
     [event] = calls(await session.events(), "simulation_result")
     told = [row for row in _rows(event["payload"]) if "outcome" in row]
     for run in found.runs:

@@ -210,28 +210,29 @@ async def test_int_053_the_same_work_again_is_another_run(episodes: Episodes) ->
 async def test_int_053_what_temporal_has_forgotten_ends_here(episodes: Episodes) -> None:
     """An episode whose workflow is deleted at Temporal is no success, says why, and leaves no command.
 
-    The model provider is a stand-in: the gateway does the turns.
+    So it is of one that has taken longer than it may. The model provider is a stand-in: the gateway does the
+    turns.
     """
-    token = new_token()
-    doing = f"touch begun; while :; do echo {token} >> beats; sleep 0.05; done"
-    await episodes.rehearse(token, use("execute", command=doing, timeout_s=COMMAND_S))
-    accepted = await episodes.submit(token)
-    await episodes.begun(accepted["session_id"])
-    await end_workflow(episodes.stack, accepted["workflow_id"], "delete")
-    episode = await episodes.until(accepted["episode_id"], "failed", "cancelled")
-    again = await episodes.controller.post(f"/episodes/{accepted['episode_id']}/interrupt")
+    accepted = {}
+    for how in ("delete", "outlast"):
+        token = new_token()
+        doing = f"touch begun; while :; do echo {token} >> beats; sleep 0.05; done"
+        await episodes.rehearse(token, use("execute", command=doing, timeout_s=COMMAND_S))
+        accepted[how] = await episodes.submit(token)
+    for how, each in accepted.items():
+        await episodes.begun(each["session_id"])
+        await end_workflow(episodes.stack, each["workflow_id"], how)
+    for how, each in accepted.items():
+        episode = await episodes.until(each["episode_id"], "failed", "cancelled")
+        again = await episodes.controller.post(f"/episodes/{each['episode_id']}/interrupt")
 
-    steps = ["queued", "running", episode["status"]]
-    expect_same(
-        steps, steps_of_episode(episode), what="steps after its workflow was deleted at Temporal"
-    )
-    assert episode["reason"], (
-        f"its workflow was deleted at Temporal, and it does not say so: {episode}"
-    )
-    expect_refused(again, 409)
-    await episodes.until_still(accepted["session_id"])
-    seen = await describe_workflow(episodes.stack, accepted["workflow_id"])
-    assert seen is None or seen.status != "running", f"its workflow was begun again: {seen}"
+        steps = ["queued", "running", episode["status"]]
+        expect_same(steps, steps_of_episode(episode), what=f"steps after {how} at Temporal")
+        assert episode["reason"], f"it was ended by {how} at Temporal, and does not say why"
+        expect_refused(again, 409)
+        await episodes.until_still(each["session_id"])
+        seen = await describe_workflow(episodes.stack, each["workflow_id"])
+        assert seen is None or seen.status != "running", f"its workflow was begun again: {seen}"
 
 
 @pytest.mark.covers("INT-053")

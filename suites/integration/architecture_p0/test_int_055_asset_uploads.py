@@ -33,6 +33,7 @@ _SIZES: Final[Mapping[str, int]] = {
     "semi;colon:at@.obj": 262,
     "-rf": 263,
     "events.jsonl": 264,
+    ".config/.hidden.json": 265,
     "large.bin": 9_000_000,
 }
 

@@ -11,6 +11,7 @@ from workbench_contract.benchmark import ReviewDecision as Decision
 from workbench_contract.findings import Stage
 from workbench_contract.flows import Flow, FlowList, FlowRefused, FlowRequest, FlowSummary
 from workbench_contract.handover import CONTEXT
+from workbench_contract.review import ProofKind
 
 from harness_core.doubles.turns import use
 from harness_core.infrastructure.databases import Database
@@ -27,6 +28,8 @@ from suites.integration.flows import (
     design_handed,
     flow_at_work,
     plan_handed,
+    plan_refused,
+    price_of_the_impossible,
     steps_of,
     told_to,
 )
@@ -34,7 +37,7 @@ from suites.integration.messages import sent
 from suites.integration.patience import SOON_S, eventually
 from suites.integration.planners import expect_found, handover
 from suites.integration.refusals import expect_refused
-from suites.integration.reviews import REVIEW, decided, front, review
+from suites.integration.reviews import REFUSAL, REVIEW, decided, front, review
 from suites.integration.temporal_view import closed_workflow, end_workflow
 
 pytestmark = [pytest.mark.covers("INT-033"), pytest.mark.integration_p1]
@@ -151,27 +154,38 @@ async def _is_consistent(
         assert payload in told, f"expected a step as an event, {payload}, found {told}"
         closed = await closed_workflow(episodes.stack, episode["workflow_id"])
         expect_same(episode["status"], closed.status, what="a turn at Temporal")
+        ids = {key: episode[key] for key in ("episode_id", "trace_id")}
+        memo = {key: closed.memo.get(key) for key in ids}
+        expect_same(ids, memo, what="ids of a turn in its memo at Temporal")
 
 
 async def test_int_033_rounds_are_used_up(episodes: Episodes) -> None:
     """A design that is rejected as often as may be ends the flow, which says so, with the last comment.
 
-    Nothing is handed over then, and nothing begins. The model provider is a stand-in: the gateway holds the
-    models.
+    A refusal of the plan between two rejections is none, and makes none undone. Nothing is handed over then,
+    and nothing begins. The model provider is a stand-in: the gateway holds the models.
     """
     async with flow_at_work(episodes) as flow:
         async with flow.turn("planner", 1) as turn:
             bundle = await plan_handed(turn, 332)
-        for number in (1, 2, 3):
+        for number, rejected in enumerate((1, 2, None, 3), start=1):
             async with flow.turn("coder", number) as turn:
-                if number > 1:
+                if number in {2, 3}:
                     told = " ".join((await told_to(turn)).split())
                     assert told.count("und weiter") == 900, f"expected the whole comment: {told}"
-                script = block_of(332, at=f"{28 + number}, 0, 5")
-                await design_handed(turn, bundle, script)
+                if rejected is None:
+                    price_id = await price_of_the_impossible(turn, bundle, 332)
+                    await plan_refused(turn, bundle, "too heavy", (ProofKind.PRICE, price_id))
+                else:
+                    script = block_of(332, at=f"{28 + number}, 0, 5")
+                    await design_handed(turn, bundle, script)
             async with flow.turn("reviewer", number) as turn:
-                comment = f"Nr. {number}: zu weit" + " und weiter" * 900 * (number < 3)
-                await decided(turn.session, Decision.REJECTED, comment, paths=[_MODEL])
+                if rejected is None:
+                    decision = Decision.REJECT_PLAN_REFUSAL
+                    await decided(turn.session, decision, "It can be done.", paths=[REFUSAL])
+                else:
+                    comment = f"Nr. {rejected}: zu weit" + " und weiter" * 900 * (rejected < 3)
+                    await decided(turn.session, Decision.REJECTED, comment, paths=[_MODEL])
         found = await flow.until("failed")
     assert "Nr. 3: zu weit" in found.reason, f"expected the last comment, found {found.reason!r}"
     assert "3 times" in found.reason, f"expected how often it was rejected, found {found.reason!r}"

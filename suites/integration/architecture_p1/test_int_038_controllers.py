@@ -169,7 +169,7 @@ def _scene(levels: int, slides: int, hinges: int) -> str:
 @pytest.mark.covers("INT-038")
 @pytest.mark.integration_p1
 async def test_int_038_every_function_as_it_says(worker: HttpClient) -> None:
-    """The file of a run shows at every step what each motor was told, by its own function.
+    """The file of each run shows at every step what each motor was told, by its own function.
 
     A level pushes with its share of the motor's force, and what is pushed moves by the integral of it;
     a position is reached. Two sessions at once have controls of their own.
@@ -188,24 +188,26 @@ async def test_int_038_every_function_as_it_says(worker: HttpClient) -> None:
         for side in sides
     ]
 
-    async def run(number: int) -> tuple[Simulated, Track]:
+    async def run(number: int) -> tuple[Simulated, list[Track]]:
         session = new_session(worker)
         answer = await simulated(
             session,
             _scene(*map(len, sides[number])),
             controls=given[number],
             duration_s=2.0,
+            runs=2,
             trajectories=True,
         )
-        return answer, await track_of(session, answer.runs[0])
+        return answer, [await track_of(session, each) for each in answer.runs]
 
     found = await at_once(lambda: run(0), lambda: run(1))
-    for number, (answer, track) in enumerate(found):
+    for number, (answer, (track, again)) in enumerate(found):
         assert 1000 == answer.steps, (
             f"expected a run of 1000 steps, found {answer.outcome} {answer}"
         )
         for name, control in given[number].items():
             _as_told(name, control, track)
+            _as_told(name, control, again)
             if name.startswith("push"):
                 _has_pushed(name, control, track)
             else:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -19,6 +19,9 @@ from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.temporal_view import at_work_since
 
 pytestmark = [pytest.mark.covers("INT-041"), pytest.mark.integration_p1]
+
+#: More than are uploaded while a test looks whether the first is there.
+_FILES: Final = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +48,17 @@ async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) ->
 
     Each is told once, as preempted, with process, attempt and time; rows, events, objects and model calls
     are those of an undisturbed run, but for the call that was lost. An episode beside it is told of its own
-    call alone, one that had ended before of nothing. The model provider is a stand-in: the gateway does
-    the turns.
+    call alone, which was lost twice, one that had ended before of nothing. Another is in the middle of many
+    uploads, of which the first has failed before: each of its files has its own attempts on record. The model
+    provider is a stand-in: the gateway does the turns.
     """
     began = datetime.now(UTC)
-    token, other, before = new_token(), new_token(), new_token()
+    token, other, before, many = new_token(), new_token(), new_token(), new_token()
     report = use("fs_write", path="assets/report.md", content=f"of {token}")
     await breakable.rehearse(token, breakable.waiting(), report)
     await breakable.rehearse(other, breakable.waiting())
+    files = f"cd assets && for n in $(seq 100 {100 + _FILES}); do echo $n > $n.txt; done"
+    await breakable.rehearse(many, use("execute", command=f"mkdir -p assets && {files}"))
     over = await breakable.run(before, use("execute", command="true"))
     gateway = breakable.stack.gateway.client
     async with gateway.fault(Fault(kind="hold", times=1, contains=token)) as held:
@@ -64,11 +70,13 @@ async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) ->
         await eventually(asks, seconds=EPISODE_S, expected="the model asked for its first turn")
         killed = [await _kill(breakable, "controller-worker")]
         await _goes_on(breakable, accepted)
-    killed.append(await _kill(breakable, "controller-worker"))
-    await _preempted(breakable, accepted["episode_id"], 2)
-    await _goes_on(breakable, accepted)
     beside = await breakable.submit(other)
     await breakable.begun(beside["session_id"])
+    killed.append(await _kill(breakable, "controller-worker"))
+    await _preempted(breakable, accepted["episode_id"], 2)
+    await _preempted(breakable, beside["episode_id"], 1)
+    await _goes_on(breakable, accepted)
+    uploading = await _in_its_uploads(breakable, many)
     await breakable.stack.pause("minio")
     try:
         released = datetime.now(UTC)
@@ -88,6 +96,7 @@ async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) ->
     await breakable.release(beside["session_id"])
     episode = await breakable.until(accepted["episode_id"], "completed")
     await breakable.until(beside["episode_id"], "completed")
+    await _has_each_attempt(breakable, await breakable.until(uploading, "completed"))
 
     told = await _preemptions(breakable, episode["episode_id"])
     assert 3 == len(told), f"a turn, a call and an upload were preempted once each: found {told}"
@@ -95,13 +104,42 @@ async def test_int_041_killed_at_each_step_of_an_episode(breakable: Episodes) ->
     attempts = [each["attempt"] for each in told]
     expect_same([1, 1], attempts[:2], what="lost attempts at a turn and at a call, begun once each")
     assert attempts[2] >= 1, f"the attempt at an upload that was lost: found {told[2]}"
-    aside = await _preemptions(breakable, beside["episode_id"])
-    assert 1 == len(aside), f"one call was lost beside it: found {aside}"
-    _are_of_dead_processes(aside, killed[-1:], began)
-    expect_same(1, aside[0]["attempt"], what="the attempt at the call beside it that was lost")
+    await _was_lost_twice(breakable, beside["episode_id"], killed[1:], began)
     nothing = await _preemptions(breakable, over["episode_id"])
     assert [] == nothing, f"an episode that had ended was not preempted: found {nothing}"
     await _is_done_once(breakable, episode, token, lost_calls=1)
+
+
+async def _was_lost_twice(
+    episodes: Episodes, episode_id: str, killed: Sequence[_Killed], began: datetime
+) -> None:
+    """The one call of an episode was lost with each of two processes."""
+    told = await _preemptions(episodes, episode_id)
+    assert 2 == len(told), f"a call was lost twice beside it: found {told}"
+    _are_of_dead_processes(told, killed, began)
+    lost = [each["attempt"] for each in told]
+    expect_same([1, 2], lost, what="attempts at the call beside it that were lost")
+
+
+async def _in_its_uploads(episodes: Episodes, token: str) -> str:
+    """An episode whose first file could not be kept at once and is there now, with others to come; its id."""
+    async with episodes.stack.outage("minio", "kill"):
+        accepted = await episodes.submit(token)
+        identity: str = accepted["episode_id"]
+        await episodes.until_event(identity, "upload_failed", seconds=EPISODE_S, before_end=True)
+    await episodes.until_event(identity, "asset_uploaded", seconds=EPISODE_S, before_end=True)
+    return identity
+
+
+async def _has_each_attempt(episodes: Episodes, episode: Mapping[str, Any]) -> None:
+    """Of each file every attempt is on record, the one that kept it and all that failed or were lost."""
+    events = calls(await episodes.events(episode["episode_id"]), "upload_failed")
+    failed = Counter(event["payload"]["path"] for event in events)
+    expect_same(
+        {row["path"]: row["attempts"] for row in episode["assets"]},
+        {row["path"]: failed[row["path"]] + 1 for row in episode["assets"]},
+        what="attempts at each of many uploads, beside those on record",
+    )
 
 
 async def test_int_041_a_worker_is_killed_twice_in_one_call(breakable: Episodes) -> None:

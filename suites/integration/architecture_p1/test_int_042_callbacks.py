@@ -28,6 +28,7 @@ from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.messages import answered, sent
 from suites.integration.patience import EPISODE_S, eventually
 from suites.integration.refusals import expect_refused
+from suites.integration.scenes import scene
 from suites.integration.sessions import Session
 from suites.integration.stack import layout_of
 
@@ -35,10 +36,9 @@ pytestmark = [pytest.mark.covers("INT-042"), pytest.mark.integration_p1]
 
 _UNKNOWN: Final = "00000000-0000-4000-8000-000000000042"
 
-_SCENE: Final = (
-    '<mujoco><worldbody><geom type="plane" size="5 5 .1"/><body pos="0 0 .2"><freejoint/>'
-    '<geom type="box" size=".05 .05 .05"/></body></worldbody></mujoco>'
-)
+#: As many as may be asked for at once, of so many bodies: what a job comes to is long.
+_MOST_RUNS: Final = 100
+_BODIES: Final = 9
 
 #: A part whose script lasts until the test lets it go on.
 _GATED: Final = """\
@@ -57,13 +57,20 @@ part = Box(10, 20, 30)
 async def test_int_042_work_completes_by_report(episodes: Episodes) -> None:
     """Jobs of two episodes at once are queued, then running, then completed or failed, each with its result.
 
-    What it is asked for is what the worker's own operation answers. The model provider is a stand-in.
+    What it is asked for is what the worker's own operation answers, whole, however long it is. The model
+    provider is a stand-in.
     """
     first, second = await _episode(episodes), await _episode(episodes)
     session = episodes.session(first["session_id"])
-    await session.write("scene.xml", _SCENE)
+    await session.write("scene.xml", scene(boxes=_BODIES))
     held = await _gated(episodes, second)
-    asked = {"model": "scene.xml", "seed": 7, "variant": "drop/7", "duration_s": 0.1}
+    asked = {
+        "model": "scene.xml",
+        "seed": 7,
+        "variant": "drop/7",
+        "duration_s": 0.1,
+        "runs": _MOST_RUNS,
+    }
     quick = await _begin(episodes, first, Operation.SIMULATE, asked)
     lost = await _begin(episodes, first, Operation.SIMULATE, asked | {"model": "nowhere.xml"})
 
@@ -75,6 +82,8 @@ async def test_int_042_work_completes_by_report(episodes: Episodes) -> None:
     direct = await session.post("/benchmark/simulate", **asked)
     assert 200 == direct.status, f"expected the same asked for directly, found {direct}"
     expect_same(direct.json()["outcome"], done.result["outcome"], what="outcome of the two")
+    expect_same(_MOST_RUNS, len(done.result["runs"]), what="runs in the result of the job")
+    expect_same(direct.json()["runs"], done.result["runs"], what="runs of the two")
     failed = await _until(episodes, lost.job_id, JobStatus.FAILED)
     assert "nowhere.xml" in failed.reason, f"the reason names what is missing: found {failed}"
     still = await _job(episodes, held.job_id)

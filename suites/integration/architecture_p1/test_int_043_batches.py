@@ -42,7 +42,7 @@ from suites.integration.planners import expect_found, planner_at_work
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session
 from suites.integration.simulating import EMPTY_SCENE
-from suites.integration.temporal_view import describe_workflow
+from suites.integration.temporal_view import WorkflowSeen, describe_workflow
 
 pytestmark = [pytest.mark.covers("INT-043"), pytest.mark.integration_p1]
 
@@ -224,6 +224,7 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
         ids = {key: episode[key] for key in ("episode_id", "trace_id")}
         memo = {key: seen.memo.get(key) for key in ids}
         expect_same(ids, memo, what=f"ids that Temporal has of {each.name}")
+        await _has_time(episodes, seen, rounds=3)
         times = {
             step["to_status"]: utc(step["at"], what="a transition")
             for step in episode["transitions"]
@@ -234,6 +235,18 @@ async def test_int_043_as_many_as_it_may(episodes: Episodes) -> None:
         assert len(running) <= 2, f"at most two run at once: found {len(running)} at {at}: {spans}"
     assert batch.ended_at == max(end for _, end in spans), (
         f"a batch ends with its last episode: expected {max(end for _, end in spans)}, found {batch}"
+    )
+
+
+async def _has_time(episodes: Episodes, member: WorkflowSeen, *, rounds: int) -> None:
+    """What begins the members of a batch may take as long as they may, one after the other."""
+    if not member.parent or not member.limit_s:
+        return
+    whole = await describe_workflow(episodes.stack, member.parent)
+    assert whole is not None, f"Temporal has no workflow {member.parent}, which has begun others"
+    assert not whole.limit_s or whole.limit_s >= rounds * member.limit_s, (
+        f"expected {rounds} times {member.limit_s:g} s, which each member may take, for what begins "
+        f"{rounds} of them one after the other, found {whole.limit_s:g} s"
     )
 
 

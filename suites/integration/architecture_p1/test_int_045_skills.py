@@ -54,8 +54,8 @@ async def test_int_045_a_run_keeps_the_version_that_it_began_with(
 ) -> None:
     """A later commit changes nothing in a run under way, and the next run has it.
 
-    Rows and events name the commit, and each run's events are its own. The model provider is a stand-in: the
-    gateway does the turns.
+    Rows and events name the commit, and each run's events are its own; what is fetched whole is read, too. The
+    model provider is a stand-in: the gateway does the turns.
     """
     first = await skills.commit({"bolting/SKILL.md": skill("bolting", "turn left twice")})
     tokens = [new_token(), new_token()]
@@ -69,6 +69,10 @@ async def test_int_045_a_run_keeps_the_version_that_it_began_with(
     )
     early = await episodes.submit(tokens[0])
     await episodes.begun(early["session_id"])
+    fetched = await episodes.session(early["session_id"]).client.get(f"/assets/{BOLTING}")
+    has_it = fetched.status == 200
+    if not has_it:
+        expect_refused(fetched, *OUTSIDE)
 
     second = await skills.commit(
         {
@@ -94,6 +98,7 @@ async def test_int_045_a_run_keeps_the_version_that_it_began_with(
     found = await _reads(episodes, ended)
     expected = [
         (BOLTING, first, "file_api"),
+        *([(BOLTING, first, "file_api")] if has_it else []),
         (BOLTING, first, "file_api"),
         (BOLTING, first, "code"),
         (BOLTING, first, "file_api"),

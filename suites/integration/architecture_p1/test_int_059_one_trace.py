@@ -12,7 +12,7 @@ from harness_core.doubles.turns import fail, use
 from suites.integration.comparing import expect_same, utc
 from suites.integration.episodes import Episodes, new_token
 from suites.integration.observed import Langfuse, Observation, away, linked
-from suites.integration.patience import EPISODE_S, eventually
+from suites.integration.patience import EPISODE_S, SOON_S, eventually
 
 pytestmark = [pytest.mark.covers("INT-059"), pytest.mark.integration_p1]
 
@@ -20,10 +20,11 @@ pytestmark = [pytest.mark.covers("INT-059"), pytest.mark.integration_p1]
 async def test_int_059_all_of_a_run_is_one_trace(episodes: Episodes, langfuse: Langfuse) -> None:
     """Model turns, tool calls and events of an episode have one identity at Langfuse, another's another.
 
-    Three run at once: one calls several tools, of which one is refused; one calls none; one fails. The
-    model provider and Langfuse are stand-ins: the gateway does the turns, a recorder takes what is sent.
+    Four run at once: one calls several tools, of which one is refused; one calls none; one fails; one is
+    interrupted. The model provider and Langfuse are stand-ins: the gateway does the turns, a recorder takes
+    what is sent.
     """
-    tokens = [new_token() for _ in range(3)]
+    tokens = [new_token() for _ in range(4)]
     reports = [
         use("fs_write", path="assets/report.md", content=f"{token} Ångström 日本語")
         for token in tokens
@@ -32,13 +33,16 @@ async def test_int_059_all_of_a_run_is_one_trace(episodes: Episodes, langfuse: L
     await episodes.rehearse(tokens[0], reports[0], refused, use("execute", command="true"))
     await episodes.rehearse(tokens[1])
     await episodes.rehearse(tokens[2], reports[2], fail(400))
+    await episodes.rehearse(tokens[3], reports[3], episodes.waiting())
     accepted = [await episodes.submit(token) for token in tokens]
-    ends = ("completed", "completed", "failed")
+    await episodes.begun(accepted[3]["session_id"])
+    await episodes.interrupt(accepted[3]["episode_id"])
+    ends = ("completed", "completed", "failed", "interrupted")
     for each, end in zip(accepted, ends, strict=True):
         await episodes.until(each["episode_id"], end)
     known = [await linked(episodes, each["episode_id"]) for each in accepted]
     ids = [_identity(episode) for episode in known]
-    expect_same(3, len(set(ids)), what="traces of three runs at once")
+    expect_same(4, len(set(ids)), what="traces of four runs at once")
     for token, episode, trace_id in zip(tokens, known, ids, strict=True):
         events = await episodes.events(episode["episode_id"])
         told = await _told(langfuse, trace_id, episode, events)
@@ -48,6 +52,7 @@ async def test_int_059_all_of_a_run_is_one_trace(episodes: Episodes, langfuse: L
         others = [other for other in tokens if other != token]
         mixed = [one for one in told if any(other in one.text for other in others)]
         assert not mixed, f"the trace of a run tells of that alone: found {mixed[0]}"
+    await _are_wholes(langfuse, ids)
 
 
 async def test_int_059_langfuse_away_loses_nothing(
@@ -130,6 +135,30 @@ async def _told(
         there, seconds=EPISODE_S, expected=expected, seen=seen
     )
     return found
+
+
+async def _are_wholes(langfuse: Langfuse, trace_ids: Sequence[str]) -> None:
+    """Where all of one run hangs below one observation, so it is of each run, however it ended."""
+    if all(len(_tops(langfuse, each)) != 1 for each in trace_ids):
+        return
+    for trace_id in trace_ids:
+
+        async def there(trace_id: str = trace_id) -> bool:
+            return len(_tops(langfuse, trace_id)) == 1
+
+        await eventually(
+            there,
+            seconds=SOON_S,
+            expected=f"one observation that all of {trace_id} hangs below, as all of other runs does",
+            seen=lambda trace_id=trace_id: _tops(langfuse, trace_id),
+        )
+
+
+def _tops(langfuse: Langfuse, trace_id: str) -> list[str]:
+    """Names of what hangs below nothing that Langfuse has."""
+    found = langfuse.observations(trace_id)
+    known = {one.id for one in found}
+    return [one.name for one in found if one.parent not in known]
 
 
 def _tells_of(one: Observation, kind: str) -> bool:

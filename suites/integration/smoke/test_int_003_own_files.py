@@ -15,6 +15,7 @@ from harness_core.doubles.http import Response, Unanswered
 from suites.integration.comparing import consecutive, expect_same
 from suites.integration.episodes import Episodes
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
+from suites.integration.record_files import left_in_the_middle, record_file
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session, new_session
 
@@ -334,7 +335,8 @@ async def _is_found(session: Session) -> None:
 async def test_int_003_what_was_acknowledged_outlives_the_worker(breakable):
     """Killed in the middle of its work, twice, the worker has every file and event it acknowledged.
 
-    Numbers go on without a gap, the command that ran is gone, and the next one runs.
+    Numbers go on without a gap, also where a line of the record was begun and never ended; the command that
+    ran is gone, and the next one runs.
     """
     session = breakable.session(f"session-{secrets.token_hex(8)}")
     acknowledged: dict[str, str] = {}
@@ -373,7 +375,10 @@ async def _killed_at_work(breakable: Episodes, session: Session, life: int) -> l
         nursery.start_soon(run)
         await eventually(runs, seconds=SOON_S, expected="the command to run")
         events = await session.events()
+        record = record_file(breakable.stack["worker"], session.id)
         async with breakable.stack.outage("worker", "kill"):
+            if record is not None:
+                left_in_the_middle(record)
             left = [line for line in breakable.stack.outlived("worker") if mark in line]
     assert not left, f"the command of a killed worker runs on: {left}"
     assert "ended" not in await session.files(), "the command of a killed worker came to its end"

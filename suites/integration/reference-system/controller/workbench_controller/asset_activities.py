@@ -105,6 +105,8 @@ class AssetActivities:
             raise ApplicationError(f"{detail}. Leave fewer files below {FOLDER}/", non_retryable=True)
         entries = answer.json()["entries"]
         found = [entry["path"] for entry in entries if entry["kind"] == "file"]
+        if faults.on("asset-hidden-unkept"):
+            found = [path for path in found if "/." not in path]
         return [path.removeprefix(f"{FOLDER}/") for path in found]
 
     @activity.defn(name="keep_asset")
@@ -162,8 +164,9 @@ class AssetActivities:
             return
         told = await self.pool.fetch(
             "SELECT payload->>'attempt' AS attempt FROM events"
-            " WHERE session_id = $1 AND kind = $2 AND payload->>'path' = $3",
+            " WHERE session_id = $1 AND kind = $2 AND ($4 OR payload->>'path' = $3)",
             *(asset.run.session_id, EventKind.UPLOAD_FAILED.value, asset.path),
+            faults.on("upload-lost-like-another"),
         )
         for attempt in sorted({*range(1, before)} - {int(row["attempt"]) for row in told}):
             reason = f"cannot tell what became of attempt {attempt}: nothing was heard of it"

@@ -80,7 +80,7 @@ class _Recorded(ActivityInboundInterceptor):
     async def _begin(self, run: Run, job_id: str | None) -> None:
         info = activity.info()
         async with self._pool.acquire() as connection, connection.transaction():
-            if info.attempt > 1:
+            if info.attempt == 2 or (info.attempt > 2 and not faults.on("preemption-told-once")):
                 await self._preempted(connection, run, info)
             await connection.execute(
                 "INSERT INTO attempts (run_id, activity_id, attempt, episode_id, activity, job_id,"

@@ -144,6 +144,8 @@ class FlowWorkflow:
         assert end.decision is not None
         assert end.handover_id is not None
         role, cause = _BACK[end.decision]
+        if faults.on("rejections-in-a-row") and cause is not Cause.REJECTED:
+            self._back[Cause.REJECTED] = 0
         self._back[cause] += 1
         most = {
             Cause.REJECTED: self._flow.bounds.rejections,
@@ -231,7 +233,9 @@ class FlowWorkflow:
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
                 cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-                memo={"episode_id": run.episode_id, "trace_id": run.trace_id},
+                memo={"flow_id": self._flow.flow_id}
+                if faults.on("flow-turn-uncorrelated")
+                else {"episode_id": run.episode_id, "trace_id": run.trace_id},
             )
         except ChildWorkflowError as error:
             # An interruption of the flow ends it; what became of its episode is read from that.

@@ -7,6 +7,7 @@ import asyncio
 import asyncpg
 import httpx
 
+from workbench_contract.events import EventPage
 from workbench_controller.database import each_row
 from workbench_controller.eventstore import last_pulled, store_pulled
 from workbench_controller.handovers import BytesDiffer, store_accepted
@@ -34,11 +35,17 @@ async def pull(pool: asyncpg.Pool, worker: WorkerClient, session_id: str) -> int
         page = await worker.events(session_id, after=after)
         if not page.events:
             return page.last_seq
-        if not faults.on("event-unwritten") and page.events[0].seq != after + 1:
-            raise GapError(f"event {page.events[0].seq} of {session_id} follows {after}")
+        if not faults.on("event-unwritten"):
+            _has_no_gap(page, after)
         await store_pulled(pool, page.events)
         if page.events[-1].seq >= page.last_seq or faults.on("pull-ends-at-a-page"):
             return page.last_seq
+
+
+def _has_no_gap(page: EventPage, after: int) -> None:
+    for before, event in enumerate(page.events, start=after):
+        if event.seq != before + 1:
+            raise GapError(f"event {event.seq} of {event.session_id} follows {before}")
 
 
 async def pull_and_store(pool: asyncpg.Pool, worker: WorkerClient, session_id: str) -> None:
@@ -78,6 +85,8 @@ async def _round(pool: asyncpg.Pool, worker: WorkerClient, behind: set[str]) -> 
                 if row["session_id"] not in behind:
                     log.warning("pull_failed", reason=describe(error))
                     behind.add(row["session_id"])
+                if faults.on("pull-held-up"):
+                    return
                 continue
             behind.discard(row["session_id"])
             if row["settled"]:

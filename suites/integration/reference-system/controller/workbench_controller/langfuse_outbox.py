@@ -94,6 +94,8 @@ async def _round(pool: asyncpg.Pool, client: LangfuseClient, refused: _Refused) 
     for table, key, condition, made in _TABLES:
         if faults.on("langfuse-events-untold") and table == "events":
             continue
+        if faults.on("langfuse-interrupted-untold") and table == "episodes":
+            condition += " AND status NOT IN ('cancelled', 'interrupted')"
         while True:
             # The key of its row is how what was refused is known.
             aside = refused.waiting(f"{table} ")

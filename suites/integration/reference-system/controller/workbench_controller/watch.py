@@ -139,6 +139,8 @@ class Watch:
             status, reason = _ENDED.get(found, (EpisodeStatus.FAILED, f"its workflow is {found}"))
             if status is EpisodeStatus.CANCELLED and row.get("interrupt_requested_at") is not None:
                 status, reason = EpisodeStatus.INTERRUPTED, "it was interrupted"
+            if found is WorkflowExecutionStatus.TIMED_OUT and faults.on("outlasted-completed"):
+                status = EpisodeStatus.COMPLETED
             await self._watched.end(row, status, reason)
 
     def _is_young(self, row: Mapping[str, Any]) -> bool:

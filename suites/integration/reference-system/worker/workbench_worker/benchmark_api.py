@@ -117,6 +117,8 @@ async def simulate(
                 {key: run[key] for key in ("seed", "outcome", "reason", "steps", "simulated_s")}
                 for run in found["runs"]
             ]
+            if faults.on("runs-on-record-to-twenty"):
+                del shown_result["outcomes"][20:]
             if faults.on("seed-of-request-for-each-run"):
                 for run in shown_result["outcomes"]:
                     run["seed"] = request.seed

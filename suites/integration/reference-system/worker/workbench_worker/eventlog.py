@@ -35,7 +35,7 @@ class EventLog:
         self.path.touch(mode=0o644)
         whole = self.path.read_bytes()
         kept = whole.rfind(b"\n") + 1
-        if kept < len(whole):
+        if kept < len(whole) and not faults.on("half-a-line-stays"):
             os.truncate(self.path, kept)
         lines = whole[:kept].splitlines()
         return int(json.loads(lines[-1])["seq"]) if lines else 0

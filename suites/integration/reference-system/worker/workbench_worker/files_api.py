@@ -271,7 +271,8 @@ def read_bytes(
             raise Refused(409, f"cannot read {path!r}: {found.st_size} bytes are too many. Split it")
         with os.fdopen(os.dup(fd), "rb") as file:
             data = file.read()
-    note_read(session, path)
+    if most_bytes is not None or not faults.on("skills-fetched-unseen"):
+        note_read(session, path)
     return data
 
 
