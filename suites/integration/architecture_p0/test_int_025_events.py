@@ -78,10 +78,12 @@ async def test_int_025_every_event_arrives_once_and_in_order(breakable: Episodes
         await _bursts(breakable, accepted, tokens, time=0)
         there = [len(await breakable.session(each["session_id"]).events()) for each in others]
         whole = cut_out(record, known + 1) if record else b""
-    for each, count in zip(others, there, strict=True):
-        await breakable.until_events(each["episode_id"], count)
-    if record:
-        put_back(record, whole)
+    try:
+        for each, count in zip(others, there, strict=True):
+            await breakable.until_events(each["episode_id"], count)
+    finally:
+        if record:
+            put_back(record, whole)
     async with breakable.stack.outage("controller", "stop"):
         await _bursts(breakable, accepted, tokens, time=1)
         for episode in accepted:
