@@ -181,4 +181,10 @@ def _entities(butler: Butler) -> None:
         )
         if row is None:
             raise ButlerError(f"cannot delete {name}: it is not in {collection}")
+        if faults.on("empty-list-removed"):
+            await butler.pool.execute(
+                "DELETE FROM collections c WHERE name = $1"
+                " AND NOT EXISTS (SELECT 1 FROM entities WHERE collection_id = c.id)",
+                _asked_for(collection),
+            )
         return {"status": "deleted", "name": name}

@@ -179,6 +179,12 @@ def _medications(butler: Butler) -> None:
         ] = None,
     ) -> dict[str, Any]:
         """Put a medicine on the owner's list, e.g. a new prescription, or change its dosage."""
+        if faults.on("medicine-read-first"):
+            known = await _fetchrow(
+                butler, "SELECT * FROM medications WHERE name = $1", _known_as(name)
+            )
+            dosage = dosage or known.get("dosage")
+            frequency = frequency or known.get("frequency")
         row = await _fetchrow(
             butler,
             """
@@ -212,9 +218,12 @@ def _medications(butler: Butler) -> None:
             )
             INSERT INTO medication_doses (medication_id, dosage, notes, taken_at)
             SELECT id, coalesce($2, dosage), $3, coalesce($4, now()) FROM medicine
+            WHERE NOT $5 OR $4 IS NULL OR $4 NOT IN (
+                SELECT taken_at FROM medication_doses WHERE medication_id = medicine.id
+            )
             RETURNING *
             """,
-            _known_as(name), dosage, notes, taken_at,
+            _known_as(name), dosage, notes, taken_at, faults.on("doses-of-a-moment-merged"),
         )
         return {"status": "logged", "dose": row}
 

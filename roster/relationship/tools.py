@@ -195,7 +195,9 @@ def _reminders(butler: Butler) -> None:
     ) -> dict[str, Any]:
         """Mark a reminder as done."""
         row = await butler.pool.fetchrow(
-            "UPDATE reminders SET done = true WHERE id = $1 RETURNING *", reminder_id
+            "UPDATE reminders SET done = true WHERE id = $1 OR $2 AND (contact_id, message) ="
+            " (SELECT contact_id, message FROM reminders WHERE id = $1) RETURNING *",
+            reminder_id, faults.on("reminders-of-like-words"),
         )
         if row is None:
             raise ButlerError(f"cannot complete reminder {reminder_id}: it does not exist")

@@ -102,13 +102,18 @@ async def test_two_people_are_not_mixed_up(ecosystem: Ecosystem, token: str) -> 
 
 @pytest.mark.covers("E2E-DELIVERY")
 @pytest.mark.capability("modules")
-@pytest.mark.parametrize("offset", ["+00:00", "+09:00", "-03:30"])
+@pytest.mark.parametrize(
+    ("starts", "ends"),
+    [("+00:00", "+00:00"), ("+09:00", "+09:00"), ("-03:30", "-03:30"), ("+02:00", "-04:00")],
+    ids=["+00:00", "+09:00", "-03:30", "over-zones"],
+)
 async def test_an_appointment_reaches_the_calendar(
-    connected: Connected, token: str, offset: str
+    connected: Connected, token: str, starts: str, ends: str
 ) -> None:
     """With a calendar that works, an appointment is made there, with its time and the token.
 
-    Its time keeps the zone in which it was given: who looks into the calendar finds the hour that was said.
+    Its time keeps the zone in which it was given: who looks into the calendar finds the hour that was
+    said. A journey begins in one zone and ends in another.
     """
     mark = connected.calendar.mark()
     prompt = f'Create the calendar event "concert with Alice {token}" on 2031-05-17 at 19:30'
@@ -118,8 +123,8 @@ async def test_an_appointment_reaches_the_calendar(
             use(
                 "calendar_event_create",
                 title=f"concert with Alice {token}",
-                starts_at=f"2031-05-17T19:30:00{offset}",
-                ends_at=f"2031-05-17T22:00:00{offset}",
+                starts_at=f"2031-05-17T19:30:00{starts}",
+                ends_at=f"2031-05-17T22:00:00{ends}",
             )
         ],
     )
@@ -130,7 +135,7 @@ async def test_an_appointment_reaches_the_calendar(
     assert 1 == len(made), f"one event is made in the calendar\n{answer}"
     assert token in made[0].json()["summary"], f"it has its title; found {made[0].json()}"
     event = made[0].json()
-    for side, hour in (("start", "19:30"), ("end", "22:00")):
+    for side, hour, offset in (("start", "19:30", starts), ("end", "22:00", ends)):
         found = expect_moment(f"{side} of an event", event[side]["dateTime"])
         given = datetime.fromisoformat(f"2031-05-17T{hour}:00{offset}")
 
@@ -205,6 +210,43 @@ async def test_a_calendar_of_two_pages_is_shown_whole(connected: Connected, toke
     assert f"first {token}" in answer, f"the first page is shown, found {answer}"
     told = any(each in answer for each in (f"later {token}", "more", "nextPage"))
     assert told, f"a second page is shown, or said to be there, found {answer}"
+
+
+@pytest.mark.covers("E2E-DELIVERY")
+@pytest.mark.capability("modules")
+@pytest.mark.parametrize("pages", [0, 1])
+async def test_a_calendar_in_trouble_is_not_an_empty_one(
+    connected: Connected, token: str, pages: int
+) -> None:
+    """When the calendar fails, at once or after its first page, that is said: nothing is left out unsaid."""
+    relationship = connected.butlers["relationship"]
+    if "calendar_event_list" not in await relationship.tools():
+        not_run("subject", "relationship has no tool calendar_event_list")
+
+    def fails(request: Recorded) -> Answer:
+        later = "pageToken" in parse_qs(urlsplit(request.target).query)
+        if pages and not later:
+            first = [{"id": "e1", "summary": f"first {token}"}]
+            return Answer(json={"items": first, "nextPageToken": "p2"})
+        return Answer(status=503, json={"error": {"code": 503, "message": "backend error"}})
+
+    trouble = Rule(path="/calendars/*/events", method="GET", answer=fails)
+    connected.calendar.add_rule(trouble)
+    try:
+        answer = await relationship.try_call("calendar_event_list", {"days": 30})
+    finally:
+        connected.calendar.remove_rule(trouble)
+    again = await relationship.try_call("calendar_event_list", {"days": 30})
+
+    said = answer.is_error or any(
+        words in answer.text.lower() for words in ("503", "error", "fail", "unavailable", "more")
+    )
+    assert said, (
+        f"what is not shown is never left out in silence: the calendar failed after {pages} pages, "
+        f"and the answer is {answer.text}"
+    )
+    assert answer.text.strip(), "the calendar failed, and the answer has no word"
+    assert not again.is_error, f"the calendar works again, and the answer is {again.text}"
 
 
 @pytest.mark.covers("E2E-DELIVERY")

@@ -37,6 +37,12 @@ pytestmark = [
 #: The Claude Code CLI gives up at once on this status; others it retries for minutes.
 REFUSED: Final = 403
 
+#: Of an answer that tells that health did not log a headache: one of these, however it is put.
+FAILURE: Final = (
+    *("health", "headache", "symptom", "internal_error", str(REFUSED)),
+    *("fail", "error", "trouble", "problem", "unable", "could not", "couldn't", "cannot", " not "),
+)
+
 #: Outcomes of a dispatch (contract, "MCP over HTTP/SSE").
 OUTCOMES: Final = FAILED_OUTCOMES | {"success"}
 
@@ -148,6 +154,10 @@ async def test_a_hop_that_fails_leaves_the_other(ecosystem: Ecosystem, token: st
     summary = str(journey.inbox[0]["response_summary"])
 
     assert summary.strip(), f"no answer: no response_summary\n{story}"
+    assert any(words in summary.lower() for words in FAILURE), (
+        f"the answer to a message tells of each of its parts, also of the one that failed: health "
+        f"failed, and the response_summary is {summary!r}\n{story}"
+    )
     await ecosystem["relationship"].database.expect_count(
         "reminders", where={"message": Contains(token)}, count=1
     )

@@ -32,7 +32,13 @@ from suites.e2e.observe.journey import parts_of
 from suites.e2e.observe.sentences import expect_moment, expect_same
 from suites.e2e.worlds.chaos import expect_soon
 from suites.e2e.worlds.held_tables import hold_table
-from suites.e2e.worlds.schedules import fall_due, schedule_row, sessions_of, until_they_meet
+from suites.e2e.worlds.schedules import (
+    fall_due,
+    hold_row,
+    schedule_row,
+    sessions_of,
+    until_they_meet,
+)
 
 pytestmark = [pytest.mark.covers("E2E-SCHEDULES"), pytest.mark.capability("schedules")]
 
@@ -108,6 +114,44 @@ async def test_a_name_is_taken_once_also_at_once(ecosystem: Ecosystem, token: st
         "the task is that of the one who was told so",
         expected=[f"{made[0]} of {token}"],
         found=[row["prompt"] for row in rows],
+    )
+
+
+async def test_changes_at_once_are_all_kept(ecosystem: Ecosystem, token: str) -> None:
+    """One changes what a task asks, one when it is due, one switches it off: what was taken is so."""
+    general = ecosystem["general"]
+    changes: tuple[dict[str, Any], ...] = (
+        {"prompt": f"{prompt_of(token)} at once"},
+        {"cron": "41 5 * * *"},
+        {"enabled": False},
+    )
+    answers: dict[str, ToolResult] = {}
+    own = await id_argument(general)
+
+    async def change(client: Conversation, task: str, asked: Mapping[str, Any]) -> None:
+        answers[next(iter(asked))] = await client.try_call(
+            "schedule_update", **{own: task}, **asked
+        )
+
+    async with AsyncExitStack() as open_ones, scheduled(general, token) as name:
+        clients = [await open_ones.enter_async_context(open_conversation(general)) for _ in changes]
+        before = await schedule_row(general, name)
+        # Held until they wait to write, so that each has looked before another has written.
+        async with trio.open_nursery() as nursery, hold_row(general, name):
+            for client, asked in zip(clients, changes, strict=True):
+                nursery.start_soon(change, client, str(before["id"]), asked)
+            await until_they_meet(general, answered=lambda: len(answers) == len(changes))
+        row = await schedule_row(general, name)
+    # One that meets another may be refused, in words; what was taken is kept.
+    taken = {
+        key: value for asked in changes for key, value in asked.items() if not answers[key].is_error
+    }
+
+    assert taken, f"of changes at once none was taken: {[a.text for a in answers.values()]}"
+    expect_same(
+        "concurrent writers lose nothing: each change of a task that was acknowledged is kept",
+        expected=taken,
+        found={key: row[key] for key in taken},
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
@@ -24,8 +24,11 @@ pytestmark = pytest.mark.covers("E2E-STATE")
 #: Larger than any cell a person fills; what is beyond 18 bits may be refused (``AWKWARD``).
 BIG_CHARS: Final = 200_000
 
-#: More than a page of any list that has pages.
-MANY: Final = 104
+#: More than a page of any list that has pages, or than a list may seem to need.
+MANY: Final = 1104
+
+#: Callers who set them, and delete them, side by side.
+CALLERS: Final = 8
 
 #: Changes of one key while others read it.
 CHANGES: Final = 40
@@ -210,11 +213,9 @@ async def test_keys_that_resemble_each_other_are_several(ecosystem: Ecosystem, t
 async def test_a_list_is_whole(ecosystem: Ecosystem, token: str) -> None:
     """A list names every key below its prefix, however many there are, each once."""
     general = ecosystem["general"]
-    keys = [f"{token}/{number:03}" for number in range(MANY)]
-    async with open_conversation(general) as client, _tidy(client, token):
-        async with trio.open_nursery() as nursery:
-            for part in range(4):
-                nursery.start_soon(_set_all, general, keys[part::4])
+    keys = [f"{token}/{number:04}" for number in range(MANY)]
+    async with open_conversation(general) as client:
+        await _for_each(general, "state_set", [{"key": key, "value": key} for key in keys])
         listed = await _listed(client, f"{token}/")
 
         expect_same(f"of {MANY} keys the list names all", expected=keys, found=sorted(listed))
@@ -224,6 +225,7 @@ async def test_a_list_is_whole(ecosystem: Ecosystem, token: str) -> None:
             "without a prefix every key is listed: missing are "
             f"{sorted(set(keys) - set(everything))[:3]} of {len(everything)} listed"
         )
+        await _for_each(general, "state_delete", [{"key": key} for key in keys])
 
 
 async def test_a_change_moves_its_time(ecosystem: Ecosystem, token: str) -> None:
@@ -398,10 +400,17 @@ async def test_writers_at_once_lose_nothing(ecosystem: Ecosystem, token: str) ->
         assert shared in last.values(), f"the shared key is no writer's last value: {shared}"
 
 
-async def _set_all(butler: Butler, keys: Sequence[str]) -> None:
-    async with open_conversation(butler) as client:
-        for key in keys:
-            await client.call("state_set", key=key, value=key)
+async def _for_each(butler: Butler, tool: str, calls: Sequence[Mapping[str, Any]]) -> None:
+    """Make many calls of a tool, by several callers side by side."""
+
+    async def make(part: Sequence[Mapping[str, Any]]) -> None:
+        async with open_conversation(butler) as client:
+            for arguments in part:
+                await client.call(tool, **arguments)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(CALLERS):
+            nursery.start_soon(make, calls[number::CALLERS])
 
 
 _NO_VALUE: Final = object()

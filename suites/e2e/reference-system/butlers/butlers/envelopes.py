@@ -42,6 +42,10 @@ def _bounded(value: Any) -> Any:
     return value
 
 
+def _as_written(value: str) -> str:
+    return value.lower() if faults.on("sender-folded") else value
+
+
 def _a_traceparent(value: str) -> str:
     if tracing.parse(value) is None:
         raise ValueError("expected a W3C traceparent, 00-<32 hex>-<16 hex>-<2 hex>")
@@ -71,7 +75,7 @@ class Event(Envelope):
 
 
 class Sender(Envelope):
-    identity: Name = Field(description="who wrote it", examples=["owner"])
+    identity: Annotated[Name, AfterValidator(_as_written)] = Field(description="who wrote it", examples=["owner"])
 
 
 class Payload(Envelope):

@@ -149,9 +149,9 @@ class Inbox:
         rows = await self._pool.fetch(
             f"""
             SELECT {_COLUMNS} FROM message_inbox
-            WHERE lifecycle_state = ANY($1::text[]) ORDER BY created_at, request_id
+            WHERE lifecycle_state = ANY($1::text[]) ORDER BY created_at, request_id LIMIT $2
             """,
-            states,
+            states, 50 if faults.on("inbox-taken-in-part") else None,
         )
         return [_accepted(row, duplicate=False) for row in rows]
 
@@ -191,9 +191,10 @@ async def _named(
         """
         SELECT request_id FROM message_names JOIN message_inbox USING (request_id)
         WHERE (kind, name) IN (('event', $1::text), ('key', $2::text))
+          AND (NOT $3 OR created_at > now() - interval '1 day')
         ORDER BY created_at, request_id LIMIT 1
         """,
-        event_key, given_key,
+        event_key, given_key, faults.on("event-known-for-a-day"),
     )
     if known is not None:
         await connection.execute(

@@ -256,6 +256,7 @@ def _summary(hops: list[Hop]) -> str:
     lines = [
         f"{hop.butler}: {hop.result if hop.status == 'success' else f'{hop.status} ({hop.error})'}"
         for hop in (hops[:1] if faults.on("summary-first-only") else hops)
+        if hop.status == "success" or not faults.on("summary-without-failures")
     ]
     return "\n".join(lines)
 

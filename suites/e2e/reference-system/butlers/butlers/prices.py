@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from butlers import faults
+
 #: USD per million tokens: input, output, written to the cache, read from it.
 _PRICES = {
     "claude-haiku-4-5": (1.0, 5.0, 1.25, 0.1),
@@ -19,4 +21,6 @@ def cost_of(model: str | None, counts: Mapping[str, int]) -> float | None:
     prices = next((p for name, p in _PRICES.items() if (model or "").startswith(name)), None)
     if prices is None:
         return None
+    if faults.on("cache-prices-exchanged") and "sonnet" in str(model):
+        prices = (*prices[:2], prices[3], prices[2])
     return sum(counts.get(kind, 0) * usd for kind, usd in zip(_COUNTS, prices, strict=True)) / 1e6

@@ -72,12 +72,15 @@ class Registry:
                 endpoint_url = excluded.endpoint_url, description = excluded.description,
                 capabilities = excluded.capabilities, routable = excluded.routable,
                 last_seen_at = now(),
-                eligibility_state = CASE known.eligibility_state
-                    WHEN 'quarantined' THEN 'quarantined' ELSE 'active' END
+                eligibility_state = CASE
+                    WHEN $6 AND known.endpoint_url <> excluded.endpoint_url THEN 'active'
+                    WHEN known.eligibility_state = 'quarantined' THEN 'quarantined'
+                    ELSE 'active' END
             RETURNING eligibility_state
             """,
             name, endpoint_url, description,
             [] if faults.on("capabilities-lost") else list(capabilities), routable,
+            faults.on("quarantine-left-by-moving"),
         )
         return state
 
@@ -88,11 +91,11 @@ class Registry:
         rows = await self._pool.fetch(
             """
             UPDATE butler_registry SET eligibility_state = 'stale'
-            WHERE eligibility_state = 'active'
+            WHERE eligibility_state = 'active' AND (routable OR NOT $3)
               AND greatest(last_seen_at, $2) < now() - make_interval(secs => $1)
             RETURNING name
             """,
-            self._lease_s, self._open_since,
+            self._lease_s, self._open_since, faults.on("lease-of-targets-alone"),
         )
         return sorted(row["name"] for row in rows)
 
@@ -108,14 +111,16 @@ class Registry:
         return (await self._active(routable=False)).get(name)
 
     async def _active(self, *, routable: bool) -> dict[str, Entry]:
+        as_stale = not routable and faults.on("delivered-to-the-stale")
         rows = await self._pool.fetch(
             """
             SELECT name, endpoint_url, description, capabilities FROM butler_registry
-            WHERE eligibility_state = 'active' AND (routable OR NOT $1)
+            WHERE eligibility_state IN ('active', $4) AND (routable OR NOT $1)
               AND greatest(last_seen_at, $3) >= now() - make_interval(secs => $2)
             ORDER BY name
             """,
-            routable, 1e9 if faults.on("lease-ignored") else self._lease_s, self._open_since,
+            routable, 1e9 if faults.on("lease-ignored") or as_stale else self._lease_s,
+            self._open_since, "stale" if as_stale else "active",
         )
         return {
             row["name"]: Entry(

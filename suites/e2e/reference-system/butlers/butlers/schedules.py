@@ -41,8 +41,9 @@ class Schedules:
         now = datetime.now(UTC)
         async with self._pool.acquire() as connection, connection.transaction():
             await connection.execute(
-                "DELETE FROM scheduled_tasks WHERE source = 'toml' AND NOT name = ANY($1::text[])",
-                [s.name for s in wanted],
+                "DELETE FROM scheduled_tasks"
+                " WHERE source = 'toml' AND NOT name = ANY($1::text[]) AND NOT $2",
+                [s.name for s in wanted], not wanted and faults.on("last-file-task-kept"),
             )
             await connection.execute(
                 "UPDATE scheduled_tasks SET last_result = $1 WHERE last_result->>'status' = $2",
@@ -184,6 +185,12 @@ class Schedules:
                 f"cannot update schedule {schedule_id}: its cron line and its prompt come from "
                 "butler.toml. Change them there"
             )
+        if faults.on("update-writes-all"):
+            known = await self._pool.fetchrow(
+                "SELECT prompt, enabled FROM scheduled_tasks WHERE id = $1", schedule_id
+            )
+            prompt = known["prompt"] if prompt is None else prompt
+            enabled = known["enabled"] if enabled is None else enabled
         row = await self._pool.fetchrow(
             """
             UPDATE scheduled_tasks SET cron = coalesce($2, cron), prompt = coalesce($3, prompt),

@@ -81,6 +81,10 @@ class Sessions:
 
     async def close_abandoned(self) -> int:
         """Complete, as failed, what a killed predecessor left open; returns how many."""
+        if faults.on("old-sessions-deleted"):
+            await self._pool.execute(
+                "DELETE FROM sessions WHERE started_at < now() - interval '30 days'"
+            )
         status = await self._pool.execute(
             """
             UPDATE sessions SET completed_at = now(), success = false,

@@ -62,9 +62,10 @@ class State:
             """
             SELECT key, value, updated_at FROM state
             WHERE CASE WHEN $2 THEN key LIKE $1 || '%' ELSE starts_with(key, $1) END
-            ORDER BY key COLLATE "C"
+            ORDER BY key COLLATE "C" LIMIT $3
             """,
             prefix, faults.on("state-prefix-is-pattern"),
+            1000 if faults.on("state-list-cut") else None,
         )
         return [
             {"key": r["key"], "value": r["value"], "updated_at": r["updated_at"].isoformat()}

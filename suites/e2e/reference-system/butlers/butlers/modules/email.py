@@ -58,7 +58,11 @@ class Email(Base):
             raise NotSent(
                 f"cannot hear from the mail server: {type(error).__name__}. "
                 "It may have taken the message",
-                error_class="validation_error" if isinstance(error, ValueError) else "timeout",
+                error_class=(
+                    "validation_error" if isinstance(error, ValueError)
+                    else "target_unavailable" if faults.on("mail-resent")
+                    else "timeout"
+                ),
             ) from error
         finally:
             await _leave(server)
@@ -82,6 +86,8 @@ class Email(Base):
             ) from error
         mail["Subject"] = " ".join(message.split())[:_SUBJECT_CHARS] or "(empty)"
         mail["Date"] = formatdate()
+        if faults.on("mail-dated-by-the-wall"):
+            mail.replace_header("Date", formatdate(localtime=True)[:-5] + "+0000")
         mail["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2] or None)
         mail.set_content(message[:60] if faults.on("mail-cut") else message)
         return mail
