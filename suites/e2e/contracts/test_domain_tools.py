@@ -214,6 +214,9 @@ ROWS: Final[Mapping[str, Written]] = {
     ),
 }
 
+#: Arguments that say when something was.
+TIMED: Final = {"measured_at", "occurred_at", "taken_at", "eaten_at", "due_at"}
+
 #: A row that says "now" was written within this time of the call, by the same clock.
 MOMENTS: Final = dt.timedelta(minutes=10)
 
@@ -263,6 +266,33 @@ async def test_what_a_tool_acknowledges_is_there_and_shown(
 
             assert len(shown) == 1, f"{reader} shows the row once; found {len(shown)}: {shown}"
             expect_all(f"{reader} shows what stands in the row", expected, shown[0])
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if TIMED & row.given.keys()])
+async def test_two_of_one_moment_are_two(ecosystem: Ecosystem, token: str, name: str) -> None:
+    """What is told twice, of one thing and of one time, in other words, is there twice."""
+    written = ROWS[name]
+    butler_name, tool = written.tool
+    butler = ecosystem[butler_name]
+    schema = (await butler.tools()).get(tool)
+    if schema is None or not written.given.keys() <= schema.get("properties", {}).keys():
+        not_run("subject", f"{butler_name} has no tool {tool} with {', '.join(written.given)}")
+    words = [f"{number} {token}" for number in (1, 2)]
+    answers = [
+        await butler.try_call(tool, {**fill(written.given, token), written.where: each})
+        for each in words
+    ]
+    rows = await butler.database.rows(
+        f"SELECT {written.where} AS words FROM {written.table} WHERE {written.where} LIKE %s",
+        (f"%{token}",),
+    )
+    taken = [each for each, answer in zip(words, answers, strict=True) if not answer.is_error]
+
+    assert taken, f"{tool} was refused: {answers[0].text}"
+    assert taken == sorted(row["words"] for row in rows), (
+        f"two things are the same only by what the contract names: {tool} acknowledged {taken} of "
+        f"one moment, and {written.table} has {rows}"
+    )
 
 
 def expect_all(clause: str, expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:

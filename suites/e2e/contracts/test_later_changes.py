@@ -6,6 +6,7 @@ Called over MCP, without a model. A roster that lacks a tool skips its test by n
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
@@ -83,30 +84,40 @@ async def _things(general: Butler, token: str) -> dict[str, dict[str, Any]]:
 
 
 async def test_a_reminder_is_completed(ecosystem: Ecosystem, token: str) -> None:
-    """One of two reminders is done, once and again; the other is not, and an unknown one is refused."""
+    """One of three reminders is done, once and again; the others are not, and an unknown one is refused.
+
+    Another one is of the same person, in the same words, for another day.
+    """
     relationship = ecosystem["relationship"]
     await _offers(relationship, "reminder_create", "reminder_complete", "reminder_list")
-    for number in (1, 2):
-        await relationship.call("reminder_create", message=f"call {number} {token}")
+    days = [dt.datetime(2031, month, 9, 2, 30, tzinfo=dt.UTC) for month in (3, 4, 5)]
+    for day, words in zip(days, ("call", "call", "visit"), strict=True):
+        await relationship.call(
+            "reminder_create",
+            message=f"{words} {token}",
+            contact_name=f"Vera {token}",
+            due_at=day.isoformat(),
+        )
     rows = await _reminders(relationship, token)
-    chosen = str(rows[f"call 1 {token}"]["id"])
+    chosen = str(rows[days[0]]["id"])
     said = [await relationship.call("reminder_complete", reminder_id=chosen) for _ in range(2)]
     unknown = await relationship.try_call("reminder_complete", {"reminder_id": str(uuid.uuid4())})
     after = await _reminders(relationship, token)
 
-    done = {message: row["done"] for message, row in after.items()}
-    assert {f"call 1 {token}": True, f"call 2 {token}": False} == done, (
-        f"the reminder that was completed is done, the other is not; found {done}"
+    done = {day: row["done"] for day, row in after.items()}
+    assert {days[0]: True, days[1]: False, days[2]: False} == done, (
+        f"the reminder that was completed is done, the others are not; found {done}"
     )
     assert all(said), f"completing says what it did; found {said}"
     assert unknown.is_error, f"an unknown reminder is refused; found {unknown.text}"
 
 
-async def _reminders(relationship: Butler, token: str) -> dict[str, dict[str, Any]]:
+async def _reminders(relationship: Butler, token: str) -> dict[dt.datetime, dict[str, Any]]:
+    """Those of the test, by the day for which they are."""
     rows = await relationship.database.rows(
         "SELECT * FROM reminders WHERE message LIKE %s", (f"%{token}",)
     )
-    return {row["message"]: row for row in rows}
+    return {row["due_at"]: row for row in rows}
 
 
 async def _offers(butler: Butler, *tools: str) -> None:
@@ -181,6 +192,7 @@ BESIDE: Final[Mapping[str, Beside]] = {
         first=("collection_create", {"name": _SHELF, "description": "old maps, unfolded"}),
         later=(
             ("entity_create", {"collection": _SHELF, "name": "atlas", "data": {"pages": 2}}),
+            ("entity_delete", {"collection": _SHELF, "name": "atlas"}),
             ("collection_create", {"name": f"{_SHELF} 2", "description": "new maps"}),
         ),
         table="collections",
@@ -202,7 +214,7 @@ async def test_a_later_call_changes_nothing_beside(
             f"SELECT * FROM {beside.table} WHERE {beside.where} LIKE %s ORDER BY created_at LIMIT 1",
             (f"%{token}",),
         )
-        assert rows, f"{beside.first[0]} made a row in {beside.table}, found none"
+        assert rows, f"what {beside.first[0]} made is there, in {beside.table}: found no row"
         return {key: value for key, value in rows[0].items() if key != "updated_at"}
 
     await butler.call(beside.first[0], **fill(beside.first[1], token))

@@ -123,23 +123,43 @@ async def test_what_is_made_at_once_is_all_there(
         expect_same(f"what all name is there once ({shared})", expected=1, found=len(parents))
 
 
-async def test_what_is_told_of_a_person_at_once_is_all_known(
-    ecosystem: Ecosystem, token: str
+#: A tool that is told of one thing by several calls at once: what is known of it before, what each tells.
+TOLD: Final[Mapping[str, tuple[Together, Mapping[str, str], Mapping[str, str]]]] = {
+    "person": (
+        Together(butler="relationship", tool="contact_create", given={}, rows=("contacts", "name")),
+        {},
+        {"email": "{token}@example.org", "phone": "+977 1", "relation": "aunt"},
+    ),
+    "medicine": (
+        Together(butler="health", tool="medication_add", given={}, rows=("medications", "name")),
+        {"dosage": "400 mg", "frequency": "once a day"},
+        {"dosage": "200 mg", "frequency": "twice a day"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("together", "known", "told"), TOLD.values(), ids=TOLD)
+async def test_what_is_told_at_once_is_all_known(
+    ecosystem: Ecosystem,
+    token: str,
+    together: Together,
+    known: Mapping[str, str],
+    told: Mapping[str, str],
 ) -> None:
-    """A mail address, a number and a relation, each by a call of its own at the same time: one person."""
-    relationship = ecosystem["relationship"]
-    properties = (await relationship.tools()).get("contact_create", {}).get("properties", {})
-    told = {"email": f"{token}@example.org", "phone": "+977 1", "relation": "aunt"}
+    """Several facts about one thing, each by a call of its own at the same time: each is known then."""
+    butler = ecosystem[together.butler]
+    properties = (await butler.tools()).get(together.tool, {}).get("properties", {})
     if not told.keys() <= properties.keys():
-        not_run("subject", "relationship has no tool contact_create with these arguments")
-    together = Together(
-        butler="relationship", tool="contact_create", given={}, rows=("contacts", "name")
-    )
-    name = f"Vera {token}"
+        not_run("subject", f"{butler.name} has no tool {together.tool} with these arguments")
+    told = fill(told, token)
+    name = f"vera {token}"
+    if known:
+        await butler.call(together.tool, name=name, **known)
     answers = await _at_once(
         ecosystem, together, [{"name": name, key: value} for key, value in told.items()]
     )
-    rows = await relationship.database.rows("SELECT * FROM contacts WHERE name = %s", (name,))
+    table, column = together.rows
+    rows = await butler.database.rows(f"SELECT * FROM {table} WHERE {column} = %s", (name,))
     # A second one of a name may be refused, in words; what was taken is known.
     expected = {
         key: value
@@ -148,9 +168,9 @@ async def test_what_is_told_of_a_person_at_once_is_all_known(
     }
 
     assert expected, f"none of {told} was taken: {[answer.text for answer in answers]}"
-    found = {key: row[key] for row in rows for key in expected if row[key] is not None}
+    found = {key: value for key, value in expected.items() if value in [row[key] for row in rows]}
 
-    expect_same("what was acknowledged of a person is known", expected=expected, found=found)
+    expect_same(f"what was acknowledged of a {table[:-1]} is known", expected=expected, found=found)
 
 
 async def _at_once(

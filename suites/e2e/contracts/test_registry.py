@@ -10,15 +10,19 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
 
 from harness_core.doubles.turns import route, say, use
+from harness_core.ports import lease_port
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing
 from suites.e2e.observe.journey import Row, follow, parts_of
 from suites.e2e.observe.sentences import expect_columns, expect_same
+from suites.e2e.worlds.beside import open_beside
 from suites.e2e.worlds.chaos import expect_soon
 from suites.e2e.worlds.credentialed import Connected
 from suites.e2e.worlds.quarantine import quarantined
@@ -31,6 +35,12 @@ pytestmark = [
 
 #: From a start to a place in the registry: some heartbeats.
 REGISTERED_S: Final = 20.0
+
+#: From the last registration to the end of a lease of some heartbeats, and the row that says so.
+STALE_S: Final = 60.0
+
+#: A butler that registers once and then not again while a test goes on.
+SELDOM_S: Final = 3600.0
 
 
 async def test_quarantine_holds_on_every_path(connected: Connected, token: str) -> None:
@@ -119,6 +129,78 @@ async def test_nothing_is_delivered_through_quarantine(connected: Connected, tok
         expected=[f"released {token}"],
         found=[each["text"] for each in connected.telegrams(since=mark)],
     )
+
+
+@pytest.mark.covers("E2E-REGISTRY", "E2E-DELIVERY")
+@pytest.mark.capability("notify")
+@pytest.mark.knob("heartbeat_s")
+async def test_nothing_is_delivered_through_who_is_silent(connected: Connected, token: str) -> None:
+    """A messenger whose lease ran out is stale, and given nothing until it has registered again.
+
+    So is whoever else is silent, whether it takes messages or not.
+    """
+    butlers = connected.butlers
+    messenger, health = butlers["messenger"], butlers["health"]
+    before = dict(messenger.environment)
+    messenger.environment.update(turned(butlers.subject, "messenger", heartbeat_s=SELDOM_S))
+    mark = connected.telegram.mark()
+    try:
+        await expect_renewed(butlers, messenger, restart=True)
+        down = [name for name, each in butlers.butlers.items() if each.child.returncode is not None]
+        for name in ("messenger", *down):
+
+            async def is_stale(name: str = name) -> bool:
+                return bool((await _entry(butlers, name))["eligibility_state"] == "stale")
+
+            await expect_soon(
+                f"{name} is silent, and stale when its lease is over", is_stale, seconds=STALE_S
+            )
+        refused = await health.try_call(
+            "notify", {"channel": "telegram", "message": f"to the stale {token}"}
+        )
+    finally:
+        messenger.environment.clear()
+        messenger.environment.update(before)
+        await expect_renewed(butlers, messenger, restart=True)
+    await health.call("notify", channel="telegram", message=f"heard again {token}")
+
+    assert refused.is_error, f"the messenger is stale, and the answer is {refused.text}"
+    assert refused.text.strip(), "a notification was refused without a word"
+    expect_same(
+        "only what was sent when the messenger had registered again has arrived",
+        expected=[f"heard again {token}"],
+        found=[each["text"] for each in connected.telegrams(since=mark)],
+    )
+
+
+async def test_who_moves_in_quarantine_stays_there(connected: Connected) -> None:
+    """A butler in quarantine that serves at another port is known to be there, and stays in quarantine."""
+    butlers = connected.butlers
+    relationship = butlers["relationship"]
+    await relationship.stop()
+    try:
+        async with quarantined(butlers, "relationship"):
+            with lease_port() as lease:
+                port = lease.hand_over()
+                async with open_beside(relationship, port=port):
+
+                    async def has_moved() -> bool:
+                        row = await _entry(butlers, "relationship")
+                        return urlsplit(row["endpoint_url"]).port == port
+
+                    await expect_soon(
+                        "the registry knows where relationship has moved",
+                        has_moved,
+                        seconds=REGISTERED_S,
+                    )
+                    row = await _entry(butlers, "relationship")
+    finally:
+        await expect_renewed(butlers, relationship, restart=True)
+
+    expect_columns(
+        "leaving quarantine needs an operator: a butler that moves stays where it is", row,
+        eligibility_state="quarantined",
+    )  # fmt: skip
 
 
 async def expect_all_listed(ecosystem: Ecosystem) -> None:

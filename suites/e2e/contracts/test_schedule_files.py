@@ -181,6 +181,14 @@ def test_the_file_rules_its_own_tasks_alone(
                 f"after a second start it has run {len(ran)} times instead of once"
             )
             await expect_name_kept(almanac, file, token, schedules=schedules)
+            file.write_text(ALMANAC.format(schedules=""), encoding="utf-8")
+            await almanac.restart()
+
+            expect_same(
+                "a file without any task leaves those that were made at run time, and no other",
+                expected=[own],
+                found=sorted(await all_rows(almanac)),
+            )
 
     with harness_loop.hold(manager) as ecosystem:
         harness_loop.run(lambda: judge(ecosystem))

@@ -363,7 +363,7 @@ def envelope(text: str, *, event_id: str | None = None, trace_id: str) -> dict[s
             "external_event_id": event_id,
             "observed_at": dt.datetime.now(zone).isoformat(timespec="milliseconds"),
         },
-        "sender": {"identity": f"person-{number % 5}@example.test"},
+        "sender": {"identity": f"Person {number % 5} É@Example.test"},
         "payload": {
             "raw": {"text": text, "n": number, "parts": [{"é": None}, number / 7, ""]},
             "normalized_text": text,

@@ -286,6 +286,21 @@ async def test_frozen_in_the_middle_of_a_message(fragile: Ecosystem, chaos: Chao
     await message.expect_row(fragile, "health")
 
 
+async def test_a_butler_whose_database_is_silent_is_not_well(
+    fragile: Ecosystem, chaos: Chaos
+) -> None:
+    """A database that takes questions and answers none is no database, until it answers again."""
+    general = fragile["general"]
+
+    assert await is_well(general), "general is not well before its database falls silent"
+    await chaos.pause_database()
+    await expect_unwell(general)
+    await chaos.resume_database()
+    await expect_soon(
+        "general says that it is as well as before", lambda: is_well(general), seconds=WELL_S
+    )
+
+
 async def ask_in_vain(butler: Butler, prompt: str) -> None:
     """Trigger a session and do not wait for its answer."""
     with suppress(CannotReach):

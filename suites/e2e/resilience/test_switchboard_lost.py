@@ -19,7 +19,7 @@ import trio
 from harness_core.base.slowness import patience
 from harness_core.base.wait import until
 from harness_core.front.skips import not_run
-from suites.e2e.ecosystem.handle import Ecosystem, envelope
+from suites.e2e.ecosystem.handle import Ecosystem, Sent, envelope
 from suites.e2e.ecosystem.knobs import has_knob, turned
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_broken_journey import expect_carried_out, expect_no_open_session
@@ -128,7 +128,7 @@ async def test_what_one_says_is_begun_in_order(fragile: Ecosystem, chaos: Chaos)
         await chaos.until_met(held[1])
         sent.append(await fragile.send(messages[2].text, **same))
         await expect_classified(fragile, messages[2].token, mark=mark)
-        await expect_bystander(fragile)
+        await expect_bystander(fragile, sent[0])
         await chaos.release(held[1])
         for each in sent[1:]:
             await expect_carried_out(fragile, each, "general")
@@ -166,7 +166,7 @@ async def test_what_one_says_is_begun_in_order_on_a_slow_way(
             for message in messages[1:]:
                 sent.append(await fragile.send(message.text, **same))
                 await expect_classified(fragile, message.token, mark=mark)
-            await expect_bystander(fragile)
+            await expect_bystander(fragile, sent[0])
             relay.release()
             for each in sent:
                 await expect_carried_out(fragile, each, "general")
@@ -194,7 +194,7 @@ async def test_killed_while_messages_wait_for_another(fragile: Ecosystem, chaos:
         for message in messages[1:]:
             sent.append(await fragile.send(message.text, **same))
             await expect_classified(fragile, message.token, mark=mark)
-        await expect_bystander(fragile)
+        await expect_bystander(fragile, sent[0])
         await (chaos.stop if stopped else chaos.kill)("switchboard")
         await chaos.release(held)
         await chaos.start("switchboard")
@@ -340,9 +340,12 @@ def expect_true_records(journey: Journey) -> None:
         assert row["response_summary"] or row["dispatch_outcomes"], f"no reason is given\n{story}"
 
 
-async def expect_bystander(ecosystem: Ecosystem) -> None:
-    """Another sender's message goes all the way; what is done at once when one is classified, is done."""
-    other = {"identity": f"other-{secrets.token_hex(4)}@example.test"}
+async def expect_bystander(ecosystem: Ecosystem, sent: Sent) -> None:
+    """Another sender's message goes all the way; what is done at once when one is classified, is done.
+
+    Also when small and capital letters are all that tells the two senders apart.
+    """
+    other = {"identity": sent.arguments["sender"]["identity"].swapcase()}
     await expect_carried_out(
         ecosystem, await ecosystem.send(to_health().text, sender=other), "health"
     )
