@@ -6,9 +6,11 @@ machine, and what arrived can be read.
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
 
 import pytest
 import trio
@@ -33,6 +35,9 @@ pytestmark = [
     pytest.mark.covers("E2E-DELIVERY"),
     pytest.mark.capability("notify"),
 ]
+
+#: A mail is dated within this time of its arrival; zones are further apart.
+MOMENTS: Final = dt.timedelta(minutes=10)
 
 
 async def test_what_is_sent_beside_a_session_is_not_of_its_message(
@@ -214,6 +219,11 @@ async def test_a_message_goes_out_by_email(connected: Connected, token: str) -> 
             f"the keys are under the mat {token}",
         ),
         found=(mails[0].login, mails[0].sender, mails[0].text.strip()),
+    )
+    dated = parsedate_to_datetime(str(mails[0].message["Date"]))
+    assert abs(dt.datetime.now(dt.UTC) - dated.astimezone(dt.UTC)) < MOMENTS, (
+        f"a mail is of the moment in which it was sent, in any zone: it says "
+        f"{mails[0].message['Date']}, and it is {dt.datetime.now(dt.UTC)}"
     )
     await expect_booked(connected, token, channel="email", recipient=f"{token}@example.org")
 

@@ -339,6 +339,36 @@ async def test_a_mail_that_was_taken_has_arrived(connected: Connected, token: st
     await expect_booked(connected, token, channel="email", recipient=f"{token}@example.org")
 
 
+async def test_a_mail_that_may_have_arrived_is_not_sent_again(
+    connected: Connected, token: str
+) -> None:
+    """The server has all of a mail and hangs up before it says so: sent once, and told as failed."""
+    mark = connected.mail.mark()
+    connected.mail.take_in_silence(silent=True)
+    try:
+        result = await connected.butlers["health"].try_call(
+            "notify",
+            {
+                "channel": "email",
+                "message": f"perhaps {token}",
+                "recipient": f"{token}@example.org",
+            },
+            seconds=DELIVERY_S,
+        )
+    finally:
+        connected.mail.take_in_silence(silent=False)
+    arrived = [mail.recipients for mail in connected.mail.mails if mail.sequence > mark]
+
+    expect_same(
+        "what may have arrived is not sent again",
+        expected=[(f"{token}@example.org",)],
+        found=arrived,
+        story=result.text,
+    )
+    assert result.is_error, f"nobody said that the mail was taken, and the answer is {result.text}"
+    await expect_failed(connected, token, attempts=1)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

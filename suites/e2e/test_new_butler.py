@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from harness_core.base.bridge import Loop
 from harness_core.base.evidence import Evidence
@@ -17,13 +19,16 @@ from harness_core.infrastructure.databases import Contains
 from harness_core.process import Run
 from harness_core.system.parts import ServiceFailed
 from harness_core.system.subject import Subject
+from suites.e2e.contracts.session_rows import expect_paid, session_of
 from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem, roster_directory
-from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.handle import COST, TOKEN_SUMS, Ecosystem
+from suites.e2e.ecosystem.knobs import has_knob, turned
+from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.observe.journey import follow, recorded_calls
 from suites.e2e.worlds.chaos import expect_soon
 
-pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
+pytestmark = pytest.mark.covers("E2E-NEW-BUTLER", "E2E-SESSIONS")
 
 GARDEN = """
 [butler]
@@ -99,7 +104,7 @@ def test_a_new_folder_is_booted_registered_and_reached(
         subject,
         evidence=evidence,
         roster=roster,
-        environment={"GARDEN_WORD": WORD},
+        environment={"GARDEN_WORD": WORD, **turned(subject, "shed-2", shutdown_s=1)},
         say=progress,
     )
     try:
@@ -107,6 +112,7 @@ def test_a_new_folder_is_booted_registered_and_reached(
             harness_loop.run(lambda: expect_reached(ecosystem, token))
             harness_loop.run(lambda: expect_code_used(ecosystem, token))
             harness_loop.run(lambda: expect_known_as_changed(ecosystem, roster))
+            harness_loop.run(lambda: expect_cut_off_paid(ecosystem, token))
     except ServiceFailed as error:
         if not {"garden", "shed-2"} & set(str(error).replace(":", " ").split()):
             raise
@@ -208,3 +214,44 @@ async def expect_code_used(ecosystem: Ecosystem, token: str) -> None:
         f"called were {asked}\n{journey.text()}"
     )
     await ecosystem["shed-2"].database.expect_row("entities", where={"name": f"ladder {token}"})
+
+
+async def expect_cut_off_paid(ecosystem: Ecosystem, token: str) -> None:
+    """What a session spent before its butler was stopped is on record, at the prices of its own model."""
+    needed = {COST, TOKEN_SUMS} <= ecosystem.subject.capabilities
+    if not needed or not has_knob(ecosystem.subject, "shutdown_s"):
+        return
+    shed, client = ecosystem["shed-2"], ecosystem.gateway.client
+    word = f"saw {token}"
+    # Much was read from the cache and little written to it: the price of neither is the other's.
+    first = Fault(
+        kind="answer",
+        tool="entity_create",
+        input={"collection": "saws", "name": word},
+        contains=word,
+        times=1,
+        cache_read_tokens=9_000,
+        cache_write_tokens=300,
+    )
+    mark = await client.mark()
+    async with client.fault(first), client.fault(Fault(kind="hold", contains=word)) as number:
+
+        async def is_held() -> bool:
+            return await client.fault_met(number) > 0
+
+        async def ask() -> None:
+            with suppress(CannotReach):
+                await shed.try_call("trigger", {"prompt": f"Put the {word} into the shed"})
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await expect_soon("the session asks its model again", is_held, seconds=KNOWN_S)
+            await shed.stop()
+            nursery.cancel_scope.cancel()
+    calls = await client.ledger(since=mark)
+    paid = [call for call in calls if call.kind != "count_tokens" and call.status == 200]
+    row = await session_of(shed, word)
+    story = f"row {dict(row)}, paid calls {paid}"
+
+    assert {SHED_MODEL} == {call.model for call in paid}, f"{SHED_MODEL} was asked\n{story}"
+    expect_paid(row, paid, story)

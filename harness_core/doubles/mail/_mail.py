@@ -16,6 +16,9 @@ _REPLY: Final = re.compile(r"[45]\d\d [ -~]+")
 #: A file beside the refusals: while it is there, the server hangs up instead of saying goodbye.
 HANGS_UP: Final = "hangs-up"
 
+#: Another: while it is there, the server hangs up when it has a mail, instead of saying so.
+SAYS_NOTHING: Final = "says-nothing"
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:

@@ -20,7 +20,7 @@ from harness_core.base import limits
 from harness_core.base.bridge import anywhere
 from harness_core.base.evidence import Evidence
 from harness_core.base.wait import deadline, until
-from harness_core.doubles.mail._mail import HANGS_UP, Mail, Refusal
+from harness_core.doubles.mail._mail import HANGS_UP, SAYS_NOTHING, Mail, Refusal
 from harness_core.ports import Probe, Stage, await_ready, reason_of
 from harness_core.process import Child, Run
 
@@ -57,6 +57,7 @@ class Mailbox:
         self._spool = spool
         self._refusals = refusals
         self._hanging_up = refusals.with_name(HANGS_UP)
+        self._silent = refusals.with_name(SAYS_NOTHING)
         self._refused: list[tuple[str, Refusal]] = []
 
     @property
@@ -128,6 +129,13 @@ class Mailbox:
             self._hanging_up.touch()
         else:
             self._hanging_up.unlink(missing_ok=True)
+
+    def take_in_silence(self, *, silent: bool) -> None:
+        """From now on hang up when a mail has been taken, before that is said, or say it again."""
+        if silent:
+            self._silent.touch()
+        else:
+            self._silent.unlink(missing_ok=True)
 
     def _write(self) -> None:
         rows = [{"key": key, **dataclasses.asdict(refusal)} for key, refusal in self._refused]

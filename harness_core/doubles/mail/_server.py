@@ -19,7 +19,7 @@ from typing import Any, Final
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from harness_core.base.bridge import serve_protocol
-from harness_core.doubles.mail._mail import HANGS_UP
+from harness_core.doubles.mail._mail import HANGS_UP, SAYS_NOTHING
 
 #: Handed over in the environment: the arguments of a process are readable by every user.
 PASSWORD_VARIABLE: Final = "HARNESS_MAIL_PASSWORD"  # noqa: S105 - a name
@@ -87,6 +87,9 @@ class _Handler:
                 "content": base64.b64encode(raw).decode(),
             }
         )
+        if self._refusals.with_name(SAYS_NOTHING).exists():
+            transport: Any = server.transport
+            transport.abort()
         return _TAKEN
 
     async def handle_QUIT(  # noqa: N802 - the library's name

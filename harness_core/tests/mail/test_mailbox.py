@@ -125,6 +125,23 @@ async def test_a_server_that_hangs_up_keeps_what_it_took(mailbox):
     assert 2 == len(mailbox.mails)
 
 
+async def test_a_server_may_take_a_mail_and_not_say_so(mailbox):
+    """Asked to, it hangs up where it would confirm a mail; that is there all the same, and the next is said."""
+
+    def send() -> None:
+        with smtplib.SMTP(mailbox.host, mailbox.port, timeout=10) as client:
+            client.login(mailbox.account, mailbox.password)
+            client.send_message(a_mail())
+
+    mailbox.take_in_silence(silent=True)
+    with pytest.raises(smtplib.SMTPServerDisconnected):
+        await trio.to_thread.run_sync(send)
+    mailbox.take_in_silence(silent=False)
+    await trio.to_thread.run_sync(send)
+
+    assert 2 == len(mailbox.mails)
+
+
 async def test_waiting_for_mail_that_does_not_come_says_what_came(mailbox):
     """The wait counts only what it is asked for, and its error names what there was."""
     await sent(mailbox, a_mail(to="b@example.test"))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from harness_core.doubles.model import LedgerEntry
 from suites.e2e.ecosystem.butler import Butler
 from suites.e2e.ecosystem.mcp import ToolResult
 from suites.e2e.observe.expect_journey import cost_usd, within_usd
@@ -18,6 +19,7 @@ __all__ = [
     "TIMES",
     "expect_cost_counted",
     "expect_failed",
+    "expect_paid",
     "expect_shown",
     "id_argument",
     "listed_of",
@@ -91,6 +93,24 @@ def expect_failed(answer: ToolResult) -> None:
         f"a session that failed is answered as a failure; found {answer.text}"
     )
     assert answer.is_error or value.get("error"), f"the answer has no reason: {answer.text}"
+
+
+def expect_paid(row: Row, paid: Sequence[LedgerEntry], story: str) -> None:
+    """A session that broke off has spent what its calls of the model were answered for, at their prices."""
+    cached = sum(call.cache_read_tokens + call.cache_write_tokens for call in paid)
+    for column, beside in (("input_tokens", {0, cached}), ("output_tokens", {0})):
+        spent = sum(getattr(call, column) for call in paid)
+
+        # Whether what was cached counts as input is the product's choice.
+        assert row[column] - spent in beside, (
+            f"a session that broke off has spent what was answered to it ({column}): expected {spent}, "
+            f"found {row[column]}\n{story}"
+        )
+    owed = sum(call.usd or 0 for call in paid)
+
+    assert abs(owed - cost_usd(row["cost"])) <= within_usd(1), (
+        f"a session that broke off has cost {owed:.6f} USD, its row says {row['cost']}\n{story}"
+    )
 
 
 def prompt_of(token: str) -> str:

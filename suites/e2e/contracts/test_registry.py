@@ -37,7 +37,7 @@ pytestmark = [
 REGISTERED_S: Final = 20.0
 
 #: From the last registration to the end of a lease of some heartbeats, and the row that says so.
-STALE_S: Final = 60.0
+STALE_S: Final = 30.0
 
 #: A butler that registers once and then not again while a test goes on.
 SELDOM_S: Final = 3600.0

@@ -192,6 +192,34 @@ async def test_a_long_answer_is_on_record_whole(ecosystem: Ecosystem, token: str
     await expect_shown(general, row)
 
 
+@pytest.mark.disturbs
+@pytest.mark.capability("own-process")
+async def test_a_session_of_long_ago_is_kept(ecosystem: Ecosystem, token: str) -> None:
+    """Acknowledged means kept: a session of some years ago is there after a restart, as it was."""
+    general = ecosystem["general"]
+    await general.call("trigger", prompt=f"say {token}", seconds=SESSION_S)
+    row = await session_of(general, token)
+    await general.database.execute(  # lint: allow writes-rows: a session of long ago takes long
+        "UPDATE sessions SET started_at = started_at - interval '1000 days',"
+        " completed_at = completed_at - interval '1000 days' WHERE id = %s",
+        (row["id"],),
+    )
+    aged = await session_of(general, token)
+    await general.restart()
+    found = await general.database.rows("SELECT * FROM sessions WHERE id = %s", (row["id"],))
+
+    expect_same(
+        "acknowledged means kept: a session of long ago is there after a restart, as it was",
+        expected=[dict(aged)],
+        found=[dict(each) for each in found],
+    )
+    shown = await general.call("sessions_get", **{await id_argument(general): str(row["id"])})
+
+    assert token in str(shown.get("prompt")), (
+        f"a session of long ago is shown like any other: {shown}"
+    )
+
+
 @pytest.mark.slow
 async def test_a_session_that_is_not_there_is_refused(ecosystem: Ecosystem, token: str) -> None:
     """An id of no session, or of another butler's, is refused and shows nobody's session."""
