@@ -164,10 +164,7 @@ class Heart:
             answer = await call(
                 entry["endpoint_url"], "tick", {},
                 connect_timeout_s=self._butler.config.switchboard.connect_timeout_s,
-                timeout_s=(
-                    86_400 if faults.on("tick-without-deadline")
-                    else self._butler.config.scheduler.tick_timeout_s
-                ),
+                timeout_s=self._butler.config.scheduler.tick_timeout_s,
             )
         except ButlerError as error:
             raise CallProblem(str(error), error_class="internal_error") from error

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 import trio
 
+from harness_core.assertions import new_token
 from harness_core.base.slowness import patience
 from harness_core.base.wait import until
+from harness_core.doubles.model import Fault
 from harness_core.front.skips import not_run
 from suites.e2e.ecosystem.handle import Ecosystem, Sent, envelope
 from suites.e2e.ecosystem.knobs import has_knob, turned
@@ -53,6 +55,9 @@ REFUSES_S = 10.0
 
 #: A session that classifies, beside others.
 CLASSIFIED_S = 40.0
+
+#: Messages that wait: more than a page of them.
+MANY = 55
 
 #: Answers on other connections, after which a server has noticed that a caller hung up.
 ANSWERS = 5
@@ -204,6 +209,42 @@ async def test_killed_while_messages_wait_for_another(fragile: Ecosystem, chaos:
         if SENDERS_IN_ORDER in fragile.subject.capabilities:
             await expect_in_order(fragile, messages)
         await expect_no_open_session(fragile.switchboard)
+
+
+@pytest.mark.corpus
+async def test_however_many_wait_none_is_forgotten(fragile: Ecosystem, chaos: Chaos) -> None:
+    """Many messages wait when the switchboard is killed: the next start carries on each of them.
+
+    General, which they are for, is dead, so that each ends as soon as it is classified.
+    """
+    await chaos.kill("general")
+    held = await chaos.provider(Fault(kind="hold", times=2 * MANY, contains="say zx"))
+    sent = [await fragile.send(f"say {new_token()}") for _ in range(MANY)]
+    await chaos.until_met(held)
+    await chaos.kill("switchboard")
+    await chaos.release(held)
+    await chaos.start("switchboard")
+    left = MANY
+    for _ in range(MANY):
+        before = left
+
+        async def fewer(before: int = before) -> int | None:
+            rows = await fragile.switchboard.database.rows(
+                "SELECT 1 FROM message_inbox WHERE request_id::text = ANY(%s)"
+                " AND lifecycle_state NOT IN ('completed', 'errored')",
+                ([one.request_id for one in sent],),
+            )
+            return before - len(rows) or None
+
+        with trio.move_on_after(patience(CLASSIFIED_S)):  # however long all of them take
+            left = before - (await until(fewer) or 0)
+        if left in {0, before}:
+            break
+
+    assert left == 0, (
+        f"acknowledged means kept: of {MANY} messages that waited for a restart {left} have no final "
+        "state, and no more come to one"
+    )
 
 
 async def test_kept_and_not_answered(fragile: Ecosystem, chaos: Chaos) -> None:

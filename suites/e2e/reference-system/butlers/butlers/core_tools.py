@@ -66,11 +66,6 @@ async def _through_switchboard(butler: Butler, arguments: dict[str, Any]) -> dic
             timeout_s=settings.hop_timeout_s,
         )
     except CallProblem as problem:
-        if faults.on("notify-again-anew") and problem.error_class == "target_unavailable":
-            return await call(
-                settings.url, "deliver", {**arguments, "idempotency_key": f"notify-{uuid4()}"},
-                connect_timeout_s=settings.connect_timeout_s, timeout_s=settings.hop_timeout_s,
-            )
         return {"status": problem.error_class, "error": f"through the switchboard: {problem}"}
 
 

@@ -191,10 +191,9 @@ async def _named(
         """
         SELECT request_id FROM message_names JOIN message_inbox USING (request_id)
         WHERE (kind, name) IN (('event', $1::text), ('key', $2::text))
-          AND (NOT $3 OR created_at > now() - interval '1 day')
         ORDER BY created_at, request_id LIMIT 1
         """,
-        event_key, given_key, faults.on("event-known-for-a-day"),
+        event_key, given_key,
     )
     if known is not None:
         await connection.execute(
