@@ -19,6 +19,12 @@ class Clock:
         return self.now_s
 
 
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    """A worker that runs these tests tells nobody of their waits."""
+    monkeypatch.setattr(vain, "_shared", [])
+
+
 @pytest.fixture
 def wait():
     """One wait of a process: ``after`` is the part of it after which an answer comes, if one does."""
@@ -95,9 +101,8 @@ def test_what_ends_early_was_not_waited_for(wait):
 
 
 @pytest.fixture
-def process(tmp_path, monkeypatch):
+def process(tmp_path):
     """One process of a run, with the waits of a name: each call waits once."""
-    monkeypatch.setattr(vain, "_shared", [])
     share_waits(tmp_path / "waits")
 
     def made(name, **options):
