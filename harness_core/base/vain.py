@@ -128,10 +128,8 @@ class VainWaits:
             return
         with _shared[0].open("rb") as file:
             file.seek(self._read_bytes)
-            whole, _, _ = file.read().rpartition(b"\n")
-        if not whole:
-            return
-        self._read_bytes += len(whole) + 1
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._read_bytes += len(whole + end)
         for line in whole.decode().splitlines():
             name, what, took_s = line.split()
             if name == self._name:

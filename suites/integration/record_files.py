@@ -15,12 +15,13 @@ _NAME: Final = "events.jsonl"
 def record_file(part: Part, session_id: str) -> Path | None:
     """The record of a session, below the folder that a running service runs in.
 
-    None where it runs in a container, or keeps its records elsewhere.
+    None where it runs in a container, or keeps its records elsewhere; all of a machine is not searched.
     """
     pid = part.place.pid
-    if pid is None:
+    folder = Path(f"/proc/{pid}/cwd").resolve() if pid is not None else Path("/")
+    if folder == Path(folder.anchor):
         return None
-    every = Path(f"/proc/{pid}/cwd").resolve().rglob(_NAME)
+    every = folder.rglob(_NAME)
     return next((path for path in every if session_id in _first_line(path)), None)
 
 
