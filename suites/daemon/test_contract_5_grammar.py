@@ -40,6 +40,9 @@ AT_ONCE = 3
 #: That nobody answered, in full each; then no more are sent.
 SILENCES = 3
 
+#: So many that went wrong show a product that judges nothing; then no more are sent.
+WRONG = 25
+
 #: Combinations that one run tries; an exploration tries others.
 COMBINATIONS = 90
 
@@ -128,20 +131,25 @@ Command = Callable[[Grove], str | list[str]]
 
 
 async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]:
-    """Send each command for some client's files, up to some that nobody answers; what was wrong with which."""
-    wrong: list[str] = []
+    """Send each command for some client's files, until enough went wrong; what was wrong with which."""
+    wrong: dict[str, list[str]] = {}
     silences = 0
     waiting = iter(commands.items())
+
+    def go_on() -> bool:
+        return silences < SILENCES and len(wrong) < WRONG
 
     async def client(number: int) -> None:
         nonlocal silences
         grove = Grove(daemon, number)
         ended, said_no = True, False
-        while ended and silences < SILENCES:
+        while ended and go_on():
             ended = False
             async with daemon.connect() as connection:
-                for name, command in waiting:
+                while go_on() and (each := next(waiting, None)):
+                    name, command = each
                     text = command(grove)
+                    found = []
                     steps = [text] if isinstance(text, str) else text
                     shown = f"{name}: {'; then '.join(steps)[:200]!r}"
                     try:
@@ -149,24 +157,27 @@ async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]
                             asked = ask(connection, shell(step, timeout=5), seconds=ANSWER_S * 2)
                             said_no = refused(await asked, connection)
                     except RemoteProtocolError as error:
-                        wrong.append(f"{shown}: expected an outcome or a refusal, found {error}")
+                        found.append(f"expected an outcome or a refusal, found {error}")
                         ended, said_no = True, True
                         silences += error.violation is Violation.SILENT
-                    wrong.extend(f"{shown}: {harm}" for harm in grove.harm())
+                    found += grove.harm()
                     made = grove.made()
                     if said_no and made and len(steps) == 1:
-                        wrong.append(f"{shown}: refused, and has made {made}")
+                        found.append(f"refused, and has made {made}")
+                    if found:
+                        wrong[name] = [f"{shown}: {each}" for each in found]
                     if ended:
                         break
 
     async with trio.open_nursery() as nursery:
         for number in range(AT_ONCE):
             nursery.start_soon(client, number)
+    lines = [line for found in wrong.values() for line in found]
     if left := len(list(waiting)):
-        wrong.append(
-            f"{left} more were not sent, since nothing answered {silences} of those that were"
-        )
-    return wrong
+        silent = f"nothing answered {silences} of those that were"
+        why = silent if silences >= SILENCES else f"{len(wrong)} of those that were went wrong"
+        lines.append(f"{left} more were not sent, since {why}")
+    return lines
 
 
 def refused(answer: Message, connection: Connection) -> bool:

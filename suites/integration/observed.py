@@ -62,11 +62,12 @@ class Langfuse:
 
     Args:
         recorder: the service that does.
+        whole: all that it was told since it began, not from now on: for one that has just been started again.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, whole: bool = False) -> None:
         self.recorder = recorder
-        self._mark = recorder.mark()
+        self._mark = 0 if whole else recorder.mark()
 
     def observations(self, trace_id: str) -> tuple[Observation, ...]:
         """What it has of a trace, by their beginning.

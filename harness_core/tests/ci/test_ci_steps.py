@@ -182,6 +182,7 @@ def test_a_step_with_sudo_is_left_out_on_demand(repository):
 
 # For root, steps are done by another user, who must be able to run that Python.
 @pytest.mark.requires("linux" if SYSTEM_PYTHON.exists() or os.geteuid() else "root")
+@pytest.mark.slow
 def test_python_is_a_virtual_environment_of_that_version(repository):
     """setup-python is done otherwise: ``python`` is of the version that the step names."""
     shown = "import sys; print(sys.version_info[:2], sys.prefix != sys.base_prefix)"

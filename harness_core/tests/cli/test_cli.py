@@ -91,6 +91,7 @@ def test_lint_is_clean_or_not(harness, tree):
     assert found.stdout.startswith("suites/demo/test_more.py:1: pass-only: ")
 
 
+@pytest.mark.slow
 def test_faults_ends_with_1_unless_all_are_killed(harness, tree):
     """A survivor makes the command fail; the killed one alone does not."""
     both = harness("faults", "demo")
@@ -137,6 +138,7 @@ def test_faults_plants_a_sample_and_says_which(harness, tree):
     assert "--seed: found 'word-3', expected --sample N with it" in without.stderr
 
 
+@pytest.mark.slow
 def test_shards_of_faults_plant_each_once(harness, tree):
     """Two shards plant both faults, each one of them, and write how long it took beside the file."""
     file = tree / "durations" / "faults-demo.json"

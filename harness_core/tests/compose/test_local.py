@@ -17,6 +17,7 @@ from harness_core.tests.conformance.stack import SAMPLE_VARIABLE, check_stack, w
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.slow
 async def test_the_local_driver_keeps_every_promise_of_a_stack(tmp_path):
     """The local driver passes the check that every driver passes."""
     evidence = open_evidence(tmp_path / "evidence")

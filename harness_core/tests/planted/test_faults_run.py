@@ -202,6 +202,7 @@ def test_verdict(verdicts, id_, tests, verdict, detail):
     assert detail in result.tests[0].detail
 
 
+@pytest.mark.slow
 def test_id_without_row_stands_for_every_row(verdicts):
     """A test named without a parameter is judged in every row, with one by that row alone."""
     rows = [test.test for test in verdicts[0]["both"].tests]
@@ -289,6 +290,7 @@ async def test_a_choice_of_nothing_is_refused(tmp_path, choice, found, expected)
     assert (found, expected) == (caught.value.found, caught.value.expected)
 
 
+@pytest.mark.slow
 def test_report_names_the_tests_that_prove_nothing(verdicts):
     """The table shows why a fault was not killed; the JSON has every test."""
     results = [verdicts[0]["half"], verdicts[0]["negative"]]

@@ -84,7 +84,8 @@ def views(keys):
     }
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_opens_without_a_complaint(everything, look, scheme, evidence):
     """No error in the console, nothing asked of any network, and no axe rule broken that is serious."""
     path, keys = everything

@@ -392,6 +392,7 @@ def test_a_failure_in_another_report_is_not_hidden(tree):
     assert ("failed", "1 failed, 2 passed") == (row["status"], row["why"])
 
 
+@pytest.mark.slow
 def test_a_skip_in_one_session_leaves_what_another_has_shown(tree):
     """In the order of their files; a failure of the older one is not hidden by it either."""
     reports = tree / ".evidence" / "reports"

@@ -57,15 +57,15 @@ def test_suite_toml(tmp_path, path):
 
 
 @pytest.mark.parametrize("path", files("suites/*/faults.toml") + files("suites/*/faults/*.toml"))
-def test_faults(tree, path):
+def test_faults(copied, path):
     """The variables that switch a fault on have names of the product's choice."""
     content = tomllib.loads((ROOT / path).read_text())
-    folder = tree / path.parts[0] / path.parts[1]
-    where = folder / ("faults" if path.parent.name == "faults" else "faults.toml")
+    # Alone: the others of its folder would be read again for every mistake.
+    alone = copied / path.parts[0] / path.parts[1] / "alone.toml"
 
     assert 18 < check_reader(
-        lambda: load_faults(where),
-        tree / path,
+        lambda: load_faults(alone),
+        alone,
         content=content,
         write=to_toml,
         named_by_the_author=("fault.env.*",),

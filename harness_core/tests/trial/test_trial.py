@@ -251,7 +251,11 @@ def test_a_start_that_the_harness_cannot_try_is_no_verdict(make, test, says):
 
 @pytest.mark.parametrize(
     ("words", "status", "rows"),
-    [(("holds", "vain"), 0, 10), (("holds",), 1, 10), (("dead",), 1, 0)],
+    [
+        pytest.param(("holds", "vain"), 0, 10, marks=pytest.mark.slow),
+        (("holds",), 1, 10),
+        (("dead",), 1, 0),
+    ],
 )
 def test_command(make, words, status, rows):
     """Status 1 when something is claimed in vain, or nothing starts; JSON alone on stdout."""

@@ -97,7 +97,7 @@ async def test_int_059_langfuse_away_loses_nothing(
     async with stack.outage(langfuse_service, "stop"):
         last = await breakable.run(new_token(), use("execute", command="true"))
         expect_same([None] * 3, [t["langfuse_trace_id"] for t in last["traces"]], what="its links")
-    langfuse = Langfuse(stack.recorder(langfuse_service))
+    langfuse = Langfuse(stack.recorder(langfuse_service), whole=True)
     episode = await linked(breakable, last["episode_id"])
     events = await breakable.events(last["episode_id"])
     _are_its_calls(episode, await _told(langfuse, _identity(episode), episode, events))
