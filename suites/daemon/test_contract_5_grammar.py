@@ -142,32 +142,21 @@ async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]
     async def client(number: int) -> None:
         nonlocal silences
         grove = Grove(daemon, number)
-        ended, said_no = True, False
-        while ended and go_on():
-            ended = False
+        while go_on():
             async with daemon.connect() as connection:
-                while go_on() and (each := next(waiting, None)):
-                    name, command = each
+                while go_on() and (named := next(waiting, None)):
+                    name, command = named
                     text = command(grove)
-                    found = []
                     steps = [text] if isinstance(text, str) else text
-                    shown = f"{name}: {'; then '.join(steps)[:200]!r}"
-                    try:
-                        for step in steps:
-                            asked = ask(connection, shell(step, timeout=5), seconds=ANSWER_S * 2)
-                            said_no = refused(await asked, connection)
-                    except RemoteProtocolError as error:
-                        found.append(f"expected an outcome or a refusal, found {error}")
-                        ended, said_no = True, True
-                        silences += error.violation is Violation.SILENT
-                    found += grove.harm()
-                    made = grove.made()
-                    if said_no and made and len(steps) == 1:
-                        found.append(f"refused, and has made {made}")
+                    found, broken = await tried(connection, grove, steps)
                     if found:
+                        shown = f"{name}: {'; then '.join(steps)[:200]!r}"
                         wrong[name] = [f"{shown}: {each}" for each in found]
-                    if ended:
+                    if broken:
+                        silences += broken.violation is Violation.SILENT
                         break
+                else:
+                    return
 
     async with trio.open_nursery() as nursery:
         for number in range(AT_ONCE):
@@ -178,6 +167,26 @@ async def send_all(daemon: Daemon, commands: Mapping[str, Command]) -> list[str]
         why = silent if silences >= SILENCES else f"{len(wrong)} of those that were went wrong"
         lines.append(f"{left} more were not sent, since {why}")
     return lines
+
+
+async def tried(
+    connection: Connection, grove: Grove, steps: Sequence[str]
+) -> tuple[list[str], RemoteProtocolError | None]:
+    """What is wrong with a command's answer and with what it did, and what ended its connection, if anything did."""
+    found: list[str] = []
+    broken, said_no = None, False
+    try:
+        for step in steps:
+            answer = await ask(connection, shell(step, timeout=5), seconds=ANSWER_S * 2)
+            said_no = refused(answer, connection)
+    except RemoteProtocolError as error:
+        found.append(f"expected an outcome or a refusal, found {error}")
+        broken, said_no = error, True
+    found += grove.harm()
+    made = grove.made()
+    if said_no and made and len(steps) == 1:
+        found.append(f"refused, and has made {made}")
+    return found, broken
 
 
 def refused(answer: Message, connection: Connection) -> bool:
