@@ -81,8 +81,6 @@ def expect_typed(run) -> Callable[..., Awaitable[None]]:
     numbers = itertools.count(1)
 
     async def typed(daemon: Daemon, word: str) -> None:
-        if "cli" not in daemon.subject.capabilities:
-            return
         argv = daemon.client("cli", "status")
         name = f"status-{next(numbers)}"
         async with run.child(argv, name=name, env=daemon.environment(), cwd=daemon.home) as child:
@@ -96,8 +94,24 @@ def expect_typed(run) -> Callable[..., Awaitable[None]]:
     return typed
 
 
-async def test_each_word_is_said_when_it_is_so(start, subject, evidence, expect_typed) -> None:
+@pytest.mark.parametrize(
+    "typed",
+    [
+        pytest.param(False, id="frames"),
+        pytest.param(True, id="typed", marks=pytest.mark.capability("cli")),
+    ],
+)
+async def test_each_word_is_said_when_it_is_so(
+    start, subject, evidence, expect_typed, *, typed: bool
+) -> None:
     """Healthy, degraded, unhealthy and unknown: each follows what happens, and gives way again."""
+
+    async def says(daemon: Daemon, word: str, *, since: str) -> Message:
+        answer = await becomes(daemon, word, since=since)
+        if typed:
+            await expect_typed(daemon, word)
+        return answer
+
     async with open_recorder("provider", evidence=evidence) as there:
         dead = Provider(name="dead", shape="openai", url="http://127.0.0.1:1", key="k", model="m")
         up = Provider(name="up", shape="anthropic", url=there.url, key="l", model="n")
@@ -110,28 +124,24 @@ async def test_each_word_is_said_when_it_is_so(start, subject, evidence, expect_
         daemon = await opening.__aenter__()
         await becomes(daemon, "HEALTHY", since="after start, one of two providers there")
     try:
-        answer = await becomes(daemon, "DEGRADED", since="no provider there")
-        await expect_typed(daemon, "DEGRADED")
+        answer = await says(daemon, "DEGRADED", since="no provider there")
 
         assert "dead" in answer.payload, f"contract 3: health names no provider: {answer.payload}"
         assert "up" in answer.payload, f"contract 3: health names one provider: {answer.payload}"
         async with open_recorder("provider-again", evidence=evidence, port=port):
-            await becomes(daemon, "HEALTHY", since="a provider is back")
+            await says(daemon, "HEALTHY", since="a provider is back")
             away = daemon.root.with_name("away")
             daemon.root.rename(away)
-            await becomes(daemon, "UNHEALTHY", since="its working root is gone")
-            await expect_typed(daemon, "UNHEALTHY")
+            await says(daemon, "UNHEALTHY", since="its working root is gone")
             away.rename(daemon.root)
-            await becomes(daemon, "HEALTHY", since="its working root is back")
-            await expect_typed(daemon, "HEALTHY")
+            await says(daemon, "HEALTHY", since="its working root is back")
             async with daemon.connect() as busy:
                 waits = "until [ -e go-on ]; do sleep 0.05; done"
                 text = daemon.subject.table("texts")["shell"].replace("{command}", waits)
                 await busy.send(user_input(text))
-                await becomes(daemon, "UNKNOWN", since="its one worker is busy")
-                await expect_typed(daemon, "UNKNOWN")
+                await says(daemon, "UNKNOWN", since="its one worker is busy")
                 daemon.root.rename(away)
-                await becomes(
+                await says(
                     daemon, "UNHEALTHY", since="its working root is gone and its worker is busy"
                 )
                 await expect_still_busy(busy)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ from harness_core.system.parts import ServiceFailed
 from harness_core.system.subject import Subject
 from suites.e2e.contracts.session_rows import expect_paid, session_of
 from suites.e2e.ecosystem.boot import link_butlers, open_ecosystem, roster_directory
-from suites.e2e.ecosystem.handle import COST, TOKEN_SUMS, Ecosystem
-from suites.e2e.ecosystem.knobs import has_knob, turned
+from suites.e2e.ecosystem.handle import Ecosystem
+from suites.e2e.ecosystem.knobs import turned
 from suites.e2e.ecosystem.mcp import CannotReach
 from suites.e2e.observe.expect_journey import expect_inbox, expect_routing, expect_sessions
 from suites.e2e.observe.journey import follow, recorded_calls
 from suites.e2e.worlds.chaos import expect_soon
 
-pytestmark = pytest.mark.covers("E2E-NEW-BUTLER", "E2E-SESSIONS")
+pytestmark = pytest.mark.covers("E2E-NEW-BUTLER")
 
 GARDEN = """
 [butler]
@@ -75,8 +75,12 @@ CODE_OF = "general"
 ASKS = "${GARDEN_WORD}"
 
 
-@pytest.mark.slow
-def test_a_new_folder_is_booted_registered_and_reached(
+#: The ecosystem with two folders more, and where its roster lies.
+Grown = Callable[[], AbstractContextManager[tuple[Ecosystem, Path]]]
+
+
+@pytest.fixture
+def grown(
     harness_loop: Loop,
     harness_run: Run,
     subject: Subject,
@@ -84,6 +88,43 @@ def test_a_new_folder_is_booted_registered_and_reached(
     tmp_path: Path,
     token: str,
     progress: Callable[[str], None],
+) -> Grown:
+    """Boots a copy of the roster with two folders more; what only they prevent is a failure of the product."""
+
+    @contextmanager
+    def opened() -> Iterator[tuple[Ecosystem, Path]]:
+        roster = tmp_path / "roster"
+        link_butlers(subject, roster, ["switchboard"])
+        (roster / "garden").mkdir()
+        (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
+        told = INSTRUCTIONS.format(token=f"behind{token}")
+        (roster / "garden" / "CLAUDE.md").write_text(told, encoding="utf-8")
+        shutil.copytree(roster_directory(subject) / CODE_OF, roster / "shed-2")
+        (roster / "shed-2" / "butler.toml").write_text(SHED, encoding="utf-8")
+        manager = open_ecosystem(
+            harness_run,
+            subject,
+            evidence=evidence,
+            roster=roster,
+            environment={"GARDEN_WORD": WORD, **turned(subject, "shed-2", shutdown_s=1)},
+            say=progress,
+        )
+        try:
+            with harness_loop.hold(manager) as ecosystem:
+                yield ecosystem, roster
+        except ServiceFailed as error:
+            if not {"garden", "shed-2"} & set(str(error).replace(":", " ").split()):
+                raise
+            raise AssertionError(
+                f"a folder with a butler.toml is a butler, and starts: {error}"
+            ) from error
+
+    return opened
+
+
+@pytest.mark.slow
+def test_a_new_folder_is_booted_registered_and_reached(
+    harness_loop: Loop, grown: Grown, token: str
 ) -> None:
     """In a copy of the roster, a new folder is booted, registered, and gets its messages.
 
@@ -91,34 +132,20 @@ def test_a_new_folder_is_booted_registered_and_reached(
     CLAUDE.md says, and thinks with the model that its file names. Started again with another file,
     it is known as what that one says.
     """
-    roster = tmp_path / "roster"
-    link_butlers(subject, roster, ["switchboard"])
-    (roster / "garden").mkdir()
-    (roster / "garden" / "butler.toml").write_text(GARDEN, encoding="utf-8")
-    told = f"behind{token}"
-    (roster / "garden" / "CLAUDE.md").write_text(INSTRUCTIONS.format(token=told), encoding="utf-8")
-    shutil.copytree(roster_directory(subject) / CODE_OF, roster / "shed-2")
-    (roster / "shed-2" / "butler.toml").write_text(SHED, encoding="utf-8")
-    manager = open_ecosystem(
-        harness_run,
-        subject,
-        evidence=evidence,
-        roster=roster,
-        environment={"GARDEN_WORD": WORD, **turned(subject, "shed-2", shutdown_s=1)},
-        say=progress,
-    )
-    try:
-        with harness_loop.hold(manager) as ecosystem:
-            harness_loop.run(lambda: expect_reached(ecosystem, token))
-            harness_loop.run(lambda: expect_code_used(ecosystem, token))
-            harness_loop.run(lambda: expect_known_as_changed(ecosystem, roster))
-            harness_loop.run(lambda: expect_cut_off_paid(ecosystem, token))
-    except ServiceFailed as error:
-        if not {"garden", "shed-2"} & set(str(error).replace(":", " ").split()):
-            raise
-        raise AssertionError(
-            f"a folder with a butler.toml is a butler, and starts: {error}"
-        ) from error
+    with grown() as (ecosystem, roster):
+        harness_loop.run(lambda: expect_reached(ecosystem, token))
+        harness_loop.run(lambda: expect_code_used(ecosystem, token))
+        harness_loop.run(lambda: expect_known_as_changed(ecosystem, roster))
+
+
+@pytest.mark.covers("E2E-SESSIONS")
+@pytest.mark.slow
+@pytest.mark.capability("cost", "token-sums")
+@pytest.mark.knob("shutdown_s")
+def test_a_session_that_is_cut_off_is_paid(harness_loop: Loop, grown: Grown, token: str) -> None:
+    """What a session spent before its butler was stopped is on record, at the prices of its own model."""
+    with grown() as (ecosystem, _):
+        harness_loop.run(lambda: expect_cut_off_paid(ecosystem, token))
 
 
 async def expect_reached(ecosystem: Ecosystem, token: str) -> None:
@@ -217,10 +244,7 @@ async def expect_code_used(ecosystem: Ecosystem, token: str) -> None:
 
 
 async def expect_cut_off_paid(ecosystem: Ecosystem, token: str) -> None:
-    """What a session spent before its butler was stopped is on record, at the prices of its own model."""
-    needed = {COST, TOKEN_SUMS} <= ecosystem.subject.capabilities
-    if not needed or not has_knob(ecosystem.subject, "shutdown_s"):
-        return
+    """Stopped while its model is asked for the second time, it has the first answer on record."""
     shed, client = ecosystem["shed-2"], ecosystem.gateway.client
     word = f"saw {token}"
     # Much was read from the cache and little written to it: the price of neither is the other's.

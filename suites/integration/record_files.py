@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from harness_core.front.skips import not_run
 from harness_core.system.parts import Part
 
 __all__ = ["cut_out", "left_in_the_middle", "put_back", "record_file"]
@@ -12,17 +13,17 @@ __all__ = ["cut_out", "left_in_the_middle", "put_back", "record_file"]
 _NAME: Final = "events.jsonl"
 
 
-def record_file(part: Part, session_id: str) -> Path | None:
+def record_file(part: Part, session_id: str) -> Path:
     """The record of a session, below the folder that a running service runs in.
 
-    None where it runs in a container, or keeps its records elsewhere; all of a machine is not searched.
+    Where there is none the test that asks is not run: all of a machine is not searched.
     """
-    pid = part.place.pid
-    folder = Path(f"/proc/{pid}/cwd").resolve() if pid is not None else Path("/")
-    if folder == Path(folder.anchor):
-        return None
-    every = folder.rglob(_NAME)
-    return next((path for path in every if session_id in _first_line(path)), None)
+    folder = Path(f"/proc/{part.place.pid}/cwd").resolve()
+    every = folder.rglob(_NAME) if folder != Path(folder.anchor) else ()
+    record = next((path for path in every if session_id in _first_line(path)), None)
+    if record is None:
+        not_run("subject", f"no {_NAME} of a session lies below {folder}, where the worker runs")
+    return record
 
 
 def left_in_the_middle(record: Path) -> None:

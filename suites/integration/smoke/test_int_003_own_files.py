@@ -13,7 +13,7 @@ import trio
 
 from harness_core.doubles.http import Response, Unanswered
 from suites.integration.comparing import consecutive, expect_same
-from suites.integration.episodes import Episodes
+from suites.integration.episodes import Episodes, calls
 from suites.integration.patience import COMMAND_S, SOON_S, eventually
 from suites.integration.record_files import left_in_the_middle, record_file
 from suites.integration.refusals import expect_refused
@@ -335,8 +335,7 @@ async def _is_found(session: Session) -> None:
 async def test_int_003_what_was_acknowledged_outlives_the_worker(breakable):
     """Killed in the middle of its work, twice, the worker has every file and event it acknowledged.
 
-    Numbers go on without a gap, also where a line of the record was begun and never ended; the command that
-    ran is gone, and the next one runs.
+    Numbers go on without a gap; the command that ran is gone, and the next one runs.
     """
     session = breakable.session(f"session-{secrets.token_hex(8)}")
     acknowledged: dict[str, str] = {}
@@ -359,6 +358,32 @@ async def test_int_003_what_was_acknowledged_outlives_the_worker(breakable):
             events = await _killed_at_work(breakable, session, life)
 
 
+@pytest.mark.covers("INT-003")
+@pytest.mark.integration_p0
+@pytest.mark.slow
+@pytest.mark.not_in_containers("tears a line of a record, which is in a volume")
+async def test_int_003_a_torn_line_costs_none_beside_it(breakable):
+    """A line of the record that was begun when its worker was killed, and never ended, cuts nothing that follows."""
+    session = breakable.session(f"session-{secrets.token_hex(8)}")
+    await session.write("before.txt", "there")
+    record = record_file(breakable.stack["worker"], session.id)
+    before = await session.events()
+    async with breakable.stack.outage("worker", "kill"):
+        left_in_the_middle(record)
+    paths = ["before.txt", *(f"after-{number}.txt" for number in range(2))]
+    for path in paths[1:]:
+        await session.write(path, path)
+    after = await session.events()
+    expect_same(before, after[: len(before)], what="events before a line that was torn")
+    consecutive((each["seq"] for each in after), what="seq of the events around a torn line")
+    written = [
+        each["payload"]["arguments"]["path"]
+        for each in calls(after, "tool_call")
+        if each["payload"]["tool"] == "fs_write"
+    ]
+    expect_same(paths, written, what="what was written before a line was torn, and after it")
+
+
 async def _killed_at_work(breakable: Episodes, session: Session, life: int) -> list[dict[str, Any]]:
     """Kill the worker under a command of the session; the events that were there before."""
     mark = f"6{secrets.randbelow(10**9):09}"
@@ -375,10 +400,7 @@ async def _killed_at_work(breakable: Episodes, session: Session, life: int) -> l
         nursery.start_soon(run)
         await eventually(runs, seconds=SOON_S, expected="the command to run")
         events = await session.events()
-        record = record_file(breakable.stack["worker"], session.id)
         async with breakable.stack.outage("worker", "kill"):
-            if record is not None:
-                left_in_the_middle(record)
             left = [line for line in breakable.stack.outlived("worker") if mark in line]
     assert not left, f"the command of a killed worker runs on: {left}"
     assert "ended" not in await session.files(), "the command of a killed worker came to its end"
