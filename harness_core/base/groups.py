@@ -2,12 +2,13 @@
 
 A group of one is opened. When several things were started side by side and several of
 them could not be, that is one failure with several witnesses: the first error is raised and the
-others are in its notes. Any other group stays what it is.
+others are in its notes; so it is when several of them failed by assertion, or one did, twice, each time
+otherwise. Any other group stays what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from harness_core.base.errors import HarnessError
@@ -16,7 +17,8 @@ from harness_core.base.errors import HarnessError
 def unwrap(error: BaseException) -> BaseException:
     """The one error inside nested groups; the group itself when it holds several that differ.
 
-    Several :class:`HarnessError` count as one: the first, with the others in its notes.
+    Several :class:`HarnessError` count as one, and so do several assertions: the first, with the others in
+    its notes.
     """
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
@@ -24,16 +26,27 @@ def unwrap(error: BaseException) -> BaseException:
         leaves = _leaves(error)
         harness = [leaf for leaf in leaves if isinstance(leaf, HarnessError)]
         if len(harness) == len(leaves):
-            first, *others = harness
-            same = [each for each in others if each.observed == first.observed]
-            if same:  # one cause is reported once
-                actions = dict.fromkeys(each.action for each in same)
-                first.add_note(f"for the same reason cannot {', cannot '.join(actions)}")
-            for other in others:
-                if other not in same:
-                    first.add_note(f"at the same time: {other}")
+            return _first_of_ours(harness)
+        if all(isinstance(leaf, AssertionError) for leaf in leaves):
+            first, *others = leaves
+            # What Hypothesis says of its example stands at the group.
+            notes = [*getattr(error, "__notes__", ()), *map("at the same time: {}".format, others)]
+            for note in dict.fromkeys(notes):
+                first.add_note(note)
             return first
     return error
+
+
+def _first_of_ours(errors: Sequence[HarnessError]) -> HarnessError:
+    first, *others = errors
+    same = [each for each in others if each.observed == first.observed]
+    if same:  # one cause is reported once
+        actions = dict.fromkeys(each.action for each in same)
+        first.add_note(f"for the same reason cannot {', cannot '.join(actions)}")
+    for other in others:
+        if other not in same:
+            first.add_note(f"at the same time: {other}")
+    return first
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -67,24 +67,27 @@ ROWS_OF_A_SCRIPT = 8
 
 
 class Grove:
-    """Canaries in the working root for one client, and what became of them."""
+    """Canaries in the working root for one client, and what became of them.
+
+    Where one was harmed all are planted anew, in a folder of another name: what harmed it may run on.
+    """
 
     def __init__(self, daemon: Daemon, number: int) -> None:
-        self.name = f"grove-{number}"
         self.free = f"free-{number}"
         self._root = daemon.root
-        self._tree = daemon.root / self.name
-        if self._tree.exists():
-            self._before = look((self._tree,))
+        self._number = number
+        there = [path for path in daemon.root.glob(f"grove-{number}-*") if path.is_dir()]
+        if there:
+            self._stand_in(max(there, key=_planting))
         else:
-            self.restore()
+            self.renew(0)
 
     def fill(self, text: str) -> str:
         """A command with the names of its files in it."""
         return filled_in(text, directory=self.name, free=self.free, root=str(self._root))
 
     def harm(self) -> list[str]:
-        """What is gone or other than it was, or was made by a program that is no one's; put back."""
+        """What is gone or other than it was, or was made by a program that is no one's; then all is planted anew."""
         after = look((self._tree,))
         found = [
             f"{'gone' if path not in after else 'changed'}: {path}"
@@ -93,18 +96,23 @@ class Grove:
         ]
         found += [f"run: {path}" for path in after if path.endswith("trapped")]
         if found:
-            self.restore()
+            self.renew(_planting(self._tree) + 1)
         return found
 
-    def restore(self) -> None:
-        """The canaries as they were."""
-        shutil.rmtree(self._tree, ignore_errors=True)
-        plant(self._tree)
-        (self._tree / "odd").mkdir()
+    def renew(self, planting: int) -> None:
+        """Canaries that nobody has harmed."""
+        tree = self._root / f"grove-{self._number}-{planting}"
+        plant(tree)
+        (tree / "odd").mkdir()
         for name in ODD:
-            (self._tree / "odd" / name).write_text("alive\n", encoding="utf-8")
-        confinement().give(self._tree)
-        self._before = look((self._tree,))
+            (tree / "odd" / name).write_text("alive\n", encoding="utf-8")
+        confinement().give(tree)
+        self._stand_in(tree)
+
+    def _stand_in(self, tree: Path) -> None:
+        self._tree = tree
+        self.name = tree.name
+        self._before = look((tree,))
 
     def odd(self, name: str) -> str:
         """The path of a file with an odd name, relative to the working root."""
@@ -124,6 +132,11 @@ class Grove:
             else:
                 path.unlink()
         return [path.name for path in found]
+
+
+def _planting(tree: Path) -> int:
+    """How often the canaries of a client were harmed before these."""
+    return int(tree.name.rpartition("-")[2])
 
 
 #: A command, once it is known on which files; or several, one after the other.

@@ -87,6 +87,25 @@ async def test_one_cause_of_several_is_shown_once():
     assert ["for the same reason cannot start b, cannot start c"] == error.__notes__
 
 
+def test_several_assertions_are_the_first_with_notes():
+    """So a failure begins with what was expected, not with how many there were."""
+    errors = [AssertionError("expected 1, found 2"), AssertionError("gone"), AssertionError("gone")]
+    group = ExceptionGroup(
+        "Exceptions from Trio nursery", [errors[0], ExceptionGroup("", errors[1:])]
+    )
+    group.add_note("Falsifying example: n=3")
+
+    assert errors[0] is unwrap(group)
+    assert ["Falsifying example: n=3", "at the same time: gone"] == errors[0].__notes__
+
+
+def test_an_assertion_beside_another_error_stays_a_group():
+    """What raised something else may be no failure of the product."""
+    group = ExceptionGroup("", [AssertionError("x"), OSError("y")])
+
+    assert unwrap(group) is group
+
+
 def test_a_harness_error_beside_a_failure_stays_a_group():
     """A failure of the product is never hidden behind a harness error."""
     group = BaseExceptionGroup("", [HarnessError("x", observed="y"), AssertionError("z")])
