@@ -29,6 +29,7 @@ class Conforming:
     def __init__(self, client: HttpClient, document: Document) -> None:
         self.client = client
         self.document = document
+        self._components = strict(document.content.get("components", {}))
         self.seen: Counter[tuple[str, int]] = Counter()
 
     async def ask(self, method: str, path: str, **options: Any) -> Response:
@@ -64,7 +65,7 @@ class Conforming:
             self._check_body(operation, answer, schema)
 
     def _check_body(self, operation: Operation, answer: Response, schema: Any) -> None:
-        whole = strict({**schema, "components": self.document.content.get("components", {})})
+        whole = {**strict(schema), "components": self._components}
         validator = jsonschema.Draft202012Validator(
             whole, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
         )
