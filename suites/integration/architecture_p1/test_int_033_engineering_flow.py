@@ -13,6 +13,7 @@ from workbench_contract.flows import Flow, FlowList, FlowRefused, FlowRequest, F
 from workbench_contract.handover import CONTEXT
 from workbench_contract.review import ProofKind
 
+from harness_core.doubles.model import Fault
 from harness_core.doubles.turns import use
 from harness_core.infrastructure.databases import Database
 from suites.integration.bundles import ESTIMATE, OBJECTIVES, PLAN, TODO, Bundle, milled, sound
@@ -298,6 +299,27 @@ async def test_int_033_turns_that_come_to_nothing(episodes: Episodes) -> None:
     for body in ({}, {"task": ""}, {"task": "x", "seed": -1}, {"task": "x", "benchmark": 1}):
         for path in ("/flows", "/benchmarks"):
             expect_refused(await episodes.controller.post(path, body), 422)
+
+
+async def test_int_033_a_turn_that_fails(episodes: Episodes) -> None:
+    """Refused by its provider, a coder has failed; its flow says so, and not that it has handed nothing over.
+
+    The model provider is a stand-in: the gateway holds the models, and refuses one.
+    """
+    async with flow_at_work(episodes) as flow:
+        async with flow.turn("planner", 1) as turn:
+            await plan_handed(turn, 335)
+        async with flow.turn("coder", 1) as turn:
+            await flow.rehearse(use("execute", command="true"))
+            refused = Fault(kind="status", status=400, times=99, contains=flow.token)
+            async with episodes.stack.gateway.client.fault(refused):
+                await flow.let_go("coder")
+                failed = await episodes.until(turn.episode_id, "failed")
+                found = await _ended(flow, "failed", by="stage_ended")
+    assert found.reason, f"expected a flow to say why it failed, found {found}"
+    assert "handing" not in found.reason, (
+        f"expected that the coder has failed, {failed['reason']!r}, found {found.reason!r}"
+    )
 
 
 async def test_int_033_a_restart_at_any_step(breakable: Episodes) -> None:
