@@ -124,9 +124,10 @@ async def test_inserts_under_a_heading(emacs: Emacs, tmp_path: Path, token: str)
 
 
 async def test_steps_are_kept_as_they_are_written(emacs: Emacs, tmp_path: Path, token: str) -> None:
-    """Colons, stars, numbers and letters of any script in a step belong to it."""
+    """Colons, stars, numbers and letters of any script in a step belong to it; two may be alike."""
     plan = tmp_path / "plan.org"
     steps = [f"call Ann at 10:30: {token}", "see http://127.0.0.1:80/x", "naïve 日本 * 2", "a - b"]
+    steps += [steps[0], "then rest", "then rest"]
     status, output = await emacs("insert", file=plan, text=f"Ship {token}: " + "; ".join(steps))
     assert status == 0, (
         f"contract 9: expected Emacs to end with status 0, found {status}:\n{output}"
@@ -150,6 +151,7 @@ async def test_steps_of_a_list_are_its_steps(
         not_run("subject", f"{daemon.subject.path.name} does not say how a plan's steps are listed")
     steps = [f"step {number} of {token}" for number in range(1, LISTED)]
     steps[1:5] = ["3 apples", "call Ann at 10:30", "naïve 日本 * 2", "a - b; c"]
+    steps[7] = steps[6]
     for number, way in enumerate(ways):
         plan = tmp_path / f"listed-{number}.org"
         lines = [

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from sexpd import faults
 from sexpd.sexpr import Dotted, ReadError, Symbol, read, write
 
 STEPS = 10_000
@@ -168,6 +169,8 @@ def _minus(first: Any, *rest: Any) -> Any:
 def _divide(first: Any, *rest: Any) -> Any:
     values = [_number(first), *map(_number, rest)] if rest else [1, _number(first)]
     exact = [v if isinstance(v, float) else Fraction(v) for v in values]
+    if faults.on("floats-divided-exactly"):
+        exact = [Fraction(v) for v in values]
     return functools.reduce(operator.truediv, exact)
 
 

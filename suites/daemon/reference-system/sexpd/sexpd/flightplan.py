@@ -43,6 +43,8 @@ def node(text: str, *, source: str, wanted_id: object) -> list[Any]:
         title, _, rest = title.partition(":")
         steps = [step.strip() for step in rest.split(";")]
     title, steps = _BULLET.sub("", title).strip(" *:"), [step for step in steps if step]
+    if faults.on("equal-steps-once"):
+        steps = list(dict.fromkeys(steps))
     if not title:
         raise PlanError("the plan has no title")
     if len(steps) > STEPS or any(len(line) > LINE_CHARS for line in [title, *steps]):

@@ -516,6 +516,7 @@ def _anything(judge: Judge, name: str, words: Sequence[Word]) -> None:
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(HARMLESS, _anything),
+    **dict.fromkeys(["sdiff"] if faults.on("sdiff-harmless") else [], _anything),
     **dict.fromkeys(SHELLS, _shell),
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(("break", "continue", "exit", "shift", "wait"), _number),
