@@ -13,6 +13,9 @@ from contextlib import asynccontextmanager
 
 from harness_core.base.errors import HarnessError
 
+#: How the message of a group begins that says nothing but that there is one.
+_NURSERY = "Exceptions from Trio nursery"
+
 
 def unwrap(error: BaseException) -> BaseException:
     """The one error inside nested groups; the group itself when it holds several that differ.
@@ -28,13 +31,18 @@ def unwrap(error: BaseException) -> BaseException:
         if len(harness) == len(leaves):
             return _first_of_ours(harness)
         if all(isinstance(leaf, AssertionError) for leaf in leaves):
-            first, *others = leaves
-            # What Hypothesis says of its example stands at the group.
-            notes = [*getattr(error, "__notes__", ()), *map("at the same time: {}".format, others)]
-            for note in dict.fromkeys(notes):
-                first.add_note(note)
-            return first
+            return _first_assertion(leaves, said=error.message)
     return error
+
+
+def _first_assertion(errors: Sequence[BaseException], *, said: str) -> BaseException:
+    first, *others = errors
+    if not said.startswith(_NURSERY):  # Hypothesis says that one example failed in two ways
+        first.add_note(said)
+    for other in dict.fromkeys(map(str, others)):
+        if other != str(first):
+            first.add_note(f"at the same time: {other}")
+    return first
 
 
 def _first_of_ours(errors: Sequence[HarnessError]) -> HarnessError:

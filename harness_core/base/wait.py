@@ -21,9 +21,6 @@ T = TypeVar("T")
 #: The interval between two probes doubles up to this.
 _SLOWEST_POLL_S = 0.1
 
-#: What is probed does work for it: so many times as long as a probe took nothing is asked.
-_REST = 4
-
 
 async def until(
     probe: Callable[[], Awaitable[T | None]],
@@ -38,19 +35,17 @@ async def until(
     Args:
         probe: asks once. What it raises is not caught.
         poll_s: first interval in seconds; doubles up to ``slowest_s``.
-        slowest_s: the longest interval in seconds, where a probe takes less than a quarter of it.
+        slowest_s: the longest interval in seconds.
 
     Returns:
         The first answer of the probe that is neither ``None`` nor ``False``.
     """
     interval_s = poll_s
     while True:
-        asked_s = time.monotonic()
         answer = await probe()
         if answer is not None and answer is not False:
             return answer
-        took_s = time.monotonic() - asked_s
-        await trio.sleep(max(interval_s, _REST * min(took_s, slowest_s)))
+        await trio.sleep(interval_s)
         interval_s = min(interval_s * 2, slowest_s)
 
 

@@ -18,7 +18,10 @@ def record_file(part: Part, session_id: str) -> Path:
 
     Where there is none the test that asks is not run: all of a machine is not searched.
     """
-    folder = Path(f"/proc/{part.place.pid}/cwd").resolve()
+    pid = part.place.pid
+    if pid is None:
+        not_run("options", f"{part.name} is no process of this machine")
+    folder = Path(f"/proc/{pid}/cwd").resolve()
     every = folder.rglob(_NAME) if folder != Path(folder.anchor) else ()
     record = next((path for path in every if session_id in _first_line(path)), None)
     if record is None:

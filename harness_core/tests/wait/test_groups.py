@@ -2,6 +2,8 @@
 
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness_core.base.errors import HarnessError, Unavailable
 from harness_core.base.groups import lone_error, unwrap
@@ -90,13 +92,31 @@ async def test_one_cause_of_several_is_shown_once():
 def test_several_assertions_are_the_first_with_notes():
     """So a failure begins with what was expected, not with how many there were."""
     errors = [AssertionError("expected 1, found 2"), AssertionError("gone"), AssertionError("gone")]
-    group = ExceptionGroup(
-        "Exceptions from Trio nursery", [errors[0], ExceptionGroup("", errors[1:])]
-    )
-    group.add_note("Falsifying example: n=3")
+    nested = ExceptionGroup("", [*errors[1:], AssertionError("expected 1, found 2")])
 
-    assert errors[0] is unwrap(group)
-    assert ["Falsifying example: n=3", "at the same time: gone"] == errors[0].__notes__
+    assert errors[0] is unwrap(ExceptionGroup("Exceptions from Trio nursery", [errors[0], nested]))
+    assert ["at the same time: gone"] == errors[0].__notes__
+
+
+def test_an_example_that_fails_in_two_ways_says_so():
+    """What Hypothesis found out about it is not lost with the group."""
+    seen = []
+
+    @given(st.integers())
+    @settings(max_examples=1, database=None)
+    def check(number):
+        seen.append(number)
+        if len(seen) == 1:
+            raise AssertionError("expected an answer")
+        raise AssertionError("gone")
+
+    with pytest.raises(ExceptionGroup) as raised:
+        check()
+    error = unwrap(raised.value)
+
+    assert "expected an answer" == str(error)
+    assert error.__notes__[0].startswith("Inconsistent results")
+    assert "at the same time: gone" == error.__notes__[1]
 
 
 def test_an_assertion_beside_another_error_stays_a_group():

@@ -170,8 +170,9 @@ class EpisodeActivities:
         run, started = call.run, datetime.now(UTC)
         attempt = activity.info().attempt
         with telling(run):
+            # An attempt that was lost may have left its job running; each has the id of the first.
             if attempt > 1:
-                await self._end_left(run, call.job)
+                await self._end_job(run, call.job)
             try:
                 tool, body = tools.request_of(
                     run.role, call.name, call.arguments,
@@ -260,19 +261,12 @@ class EpisodeActivities:
             return CallResult(text=answer.text, ok=True, image=image)
         return CallResult(text=_fitting(answer.text), ok=answer.is_success)
 
-    async def _end_left(self, run: Run, job_id: str) -> None:
-        """End what an attempt that was lost may have left running; each has the id of the first."""
-        try:
-            async with self._beating(run):
-                await self._end_job(run, job_id)
-        except EpisodeOver as over:
-            raise ApplicationError(str(over), non_retryable=True) from over
-
     async def _end_job(self, run: Run, job_id: str) -> None:
         """Have the worker end a job; it is asked again when it does not answer."""
         if faults.on("interrupt-leaves-job"):
             return
         for left in reversed(range(_CANCEL_ATTEMPTS)):
+            activity.heartbeat()
             try:
                 was_running = await self.worker.cancel(whose(run), job_id)
             except httpx.HTTPError as error:
