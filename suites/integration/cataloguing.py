@@ -329,12 +329,16 @@ async def _respecified(
 
 
 async def contents(stack: Stack) -> dict[str, Any]:
-    """All of the database that no episode changes: rows of each such table, tables, rights, objects."""
+    """All of the database that no work changes: rows of each such table, tables, rights, objects.
+
+    A table holds work, which goes on whatever a test does, when it has a column that names an episode, a
+    session, a flow, a batch or a job.
+    """
     tables = await stack.rows(
         "select table_name as name from information_schema.tables as t where table_schema = 'public'"
         " and table_type = 'BASE TABLE' and not exists (select from information_schema.columns as c"
         " where c.table_schema = 'public' and c.table_name = t.table_name"
-        " and c.column_name in ('episode_id', 'session_id')) order by 1"
+        " and c.column_name in ('episode_id', 'session_id', 'flow_id', 'batch_id', 'job_id')) order by 1"
     )
     found: dict[str, Any] = {}
     for table in tables:
