@@ -24,8 +24,14 @@ NO_OBJECTS = (
 NO_VALUES = (b"NaN", b"-Infinity", b'"\\ud800"', b'"\\udfff\\ud800x"', b"{}", b"[[]]")
 
 
-async def malformed_requests(asking: Conforming, operation: Operation) -> None:
-    """What no operation can take is refused as documented; nothing of it is a failure inside."""
+async def malformed_requests(asking: Conforming, operation: Operation, share: slice) -> None:
+    """What no operation can take is refused as documented; nothing of it is a failure inside.
+
+    Args:
+        asking: holds answers to the document.
+        operation: what is asked.
+        share: of the bodies and values that are tried.
+    """
     if operation.path == "/health":
         return
     answer = await asking.ask(operation.method, operation.target(), headers={"x-api-key": "wrong"})
@@ -36,7 +42,7 @@ async def malformed_requests(asking: Conforming, operation: Operation) -> None:
     content = asking.document.body_of(operation)
     if content is None:
         return
-    for body in NO_OBJECTS:
+    for body in NO_OBJECTS[share]:
         answer = await asking.ask(
             operation.method,
             operation.target(),
@@ -54,7 +60,7 @@ async def malformed_requests(asking: Conforming, operation: Operation) -> None:
             f"{operation.name} refuses {wrong}, and does not name {unnamed}: {answer}"
         )
     properties = content.get("properties", {})
-    for name, value in itertools.product(properties, NO_VALUES):
+    for name, value in itertools.product(properties, NO_VALUES[share]):
         if value != b"{}" or not takes_any(properties[name]):
             body = b'{"%b": %b}' % (name.encode(), value)
             answer = await asking.ask(

@@ -16,6 +16,7 @@ from suites.integration.cataloguing import Catalogue, contents
 from suites.integration.comparing import expect_same
 from suites.integration.episodes import Episodes, calls, new_token
 from suites.integration.hostile import ALL, expect_nothing_told, secrets_of
+from suites.integration.shares import shares
 
 pytestmark = [pytest.mark.covers("INT-012"), pytest.mark.integration_p0]
 
@@ -66,7 +67,8 @@ async def test_int_012_every_parameter_is_data(stack: Stack, controller: HttpCli
     expect_same(sound, again, what="an ordinary search before and after such values")
 
 
-async def test_int_012_an_agents_hostile_words_are_data(episodes: Episodes) -> None:
+@pytest.mark.parametrize("share", shares(3))
+async def test_int_012_an_agents_hostile_words_are_data(episodes: Episodes, share: slice) -> None:
     """Of 200 words an agent's tool takes and refuses those that the API does, and finds the same parts.
 
     Each search that was carried out leaves an event and a line of the journal, and none leaves anything else:
@@ -75,6 +77,7 @@ async def test_int_012_an_agents_hostile_words_are_data(episodes: Episodes) -> N
     """
     words = [each for each in ALL if len(each) <= _WORDS_CHARS]
     assert 200 <= len(words), f"there are {len(words)} words, fewer than were promised"
+    words = words[share]
     idle = await episodes.run(new_token(), say("There is nothing to find."), role="planner")
     # Before anybody lists its files, which is an event too.
     usual = _others(await episodes.events(idle["episode_id"]))

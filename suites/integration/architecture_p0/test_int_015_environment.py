@@ -40,6 +40,7 @@ from suites.integration.planners import (
 )
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import Session
+from suites.integration.shares import shares
 
 pytestmark = [pytest.mark.covers("INT-015"), pytest.mark.integration_p0]
 
@@ -177,7 +178,8 @@ async def _coder_in(
         yield coder, accepted.handover_id
 
 
-async def test_int_015_what_a_coder_may_not_do(episodes: Episodes) -> None:
+@pytest.mark.parametrize("share", shares(3))
+async def test_int_015_what_a_coder_may_not_do(episodes: Episodes, share: slice) -> None:
     """The digests of the benchmark are those of the plan and of the design; each attack is refused and named.
 
     The controller has recorded them, whatever an agent says. Restored, the design goes on; spoilt again it
@@ -192,7 +194,7 @@ async def test_int_015_what_a_coder_may_not_do(episodes: Episodes) -> None:
         session, given = coder.session, coder.bundle.files() | benchmark.files
         await _holds(session, given, "the coder")
         await session.write("model.py", _script(152))
-        for name, (command, files, word) in _ATTACKS.items():
+        for name, (command, files, word) in [*_ATTACKS.items()][share]:
             done = await session.execute(command)
             assert 0 == done["exit_code"], f"expected {command} to be run, found {done}"
             answer = await coder.submit()

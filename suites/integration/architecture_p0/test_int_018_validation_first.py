@@ -22,6 +22,7 @@ from suites.integration.planners import Coder, Planner, coder_at_work, expect_fo
 from suites.integration.refusals import expect_refused
 from suites.integration.scenes import scene
 from suites.integration.sessions import Session
+from suites.integration.shares import shares
 
 pytestmark = [pytest.mark.covers("INT-018"), pytest.mark.integration_p0]
 
@@ -162,7 +163,8 @@ SIZE = one.ONE + two.TWO + third.THREE + inner() + kit.five.FIVE + kit.SEVEN + N
 """
 
 
-async def test_int_018_every_way_of_importing(episodes: Episodes) -> None:
+@pytest.mark.parametrize("share", shares(3))
+async def test_int_018_every_way_of_importing(episodes: Episodes, share: slice) -> None:
     """However a script imports a file of the session, the verdict is about that file too.
 
     The model provider is a stand-in: the gateway holds the models.
@@ -176,7 +178,7 @@ async def test_int_018_every_way_of_importing(episodes: Episodes) -> None:
         planned = coder.bundle.estimate["totals"]["unit_cost_usd"]
         assert judged.totals is not None, f"a design that passed has no price: {judged}"
         expect_same(planned, float(judged.totals.unit_cost_usd), what="USD of a block as planned")
-        for path, content in _IMPORTED.items():
+        for path, content in [*_IMPORTED.items()][share]:
             await session.write(path, content.replace(" = ", " = 1 + ") + "# changed\n")
             await _both_refused(
                 coder, f"a design whose {path} is another", says=re.escape(path), file=path

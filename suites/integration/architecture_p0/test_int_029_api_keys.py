@@ -12,6 +12,7 @@ from suites.integration.document import OPEN_PATHS, Operation, live_document
 from suites.integration.messages import sent
 from suites.integration.refusals import expect_refused
 from suites.integration.sessions import new_session
+from suites.integration.shares import shares
 
 #: Of what is open, or of documentation that frameworks add, and yet neither.
 LOOKALIKES = (
@@ -107,9 +108,10 @@ async def _is_closed(right: HttpClient, api_key: str) -> None:
 
 @pytest.mark.covers("INT-029")
 @pytest.mark.integration_p0
+@pytest.mark.parametrize("share", shares(2))
 @pytest.mark.parametrize("service", ["controller", "worker"])
 async def test_int_029_only_the_right_key_opens_an_endpoint(
-    service, stack, client_of, api_key, token, subject
+    service, share, stack, client_of, api_key, token, subject
 ):
     """Every operation but health and the document refuses every wrong key with 401, and does nothing."""
     right = client_of(stack, service)
@@ -119,7 +121,7 @@ async def test_int_029_only_the_right_key_opens_an_endpoint(
 
     assert protected, f"no operation of the {service} needs a key: {document.content}"
     for operation in protected:
-        for what, headers in wrong_keys(api_key).items():
+        for what, headers in [*wrong_keys(api_key).items()][share]:
             await refuses(bare, operation, headers, what=what)
         await refuses(
             bare,

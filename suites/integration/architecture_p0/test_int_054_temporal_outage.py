@@ -35,7 +35,7 @@ _COMPARED: Final = 3
 
 @pytest.mark.covers("INT-054")
 @pytest.mark.integration_p0
-@pytest.mark.parametrize("how", ["kill", "pause"])
+@pytest.mark.parametrize("how", ["kill", pytest.param("pause", marks=pytest.mark.corpus)])
 async def test_int_054_an_outage_of_temporal_is_no_success(breakable: Episodes, how: str) -> None:
     """What runs, and what is submitted, while Temporal is away fails: with state, reason and event.
 

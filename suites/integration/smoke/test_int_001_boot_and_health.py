@@ -15,6 +15,7 @@ from harness_core.system.parts import ServiceFailed, State
 from suites.integration.comparing import expect_same
 from suites.integration.health import payload, unwell
 from suites.integration.patience import SOON_S, patience_with_a_stack
+from suites.integration.shares import shares
 from suites.integration.stack import SERVICES
 
 #: Of the services that the contract names, those that answer /health.
@@ -134,7 +135,8 @@ async def test_int_001_many_ask_at_once(asking, health):
 @pytest.mark.covers("INT-001")
 @pytest.mark.integration_p0
 @pytest.mark.slow
-async def test_int_001_health_tells_the_truth(breakable_stack, asking, health):
+@pytest.mark.parametrize("share", shares(2))
+async def test_int_001_health_tells_the_truth(share, breakable_stack, asking, health):
     """With one dependency away health says 503, and which one, to everyone; else it is healthy."""
     stack = breakable_stack
     for client in asking.values():
@@ -143,7 +145,7 @@ async def test_int_001_health_tells_the_truth(breakable_stack, asking, health):
         async with stack.outage("minio", "kill"), stack.outage("temporal", "kill"):
             for name in DEPENDANTS:
                 await misses_both(asking[name], {"minio", "temporal"}, health)
-    for dependency, how in OUTAGES:
+    for dependency, how in OUTAGES[share]:
         if dependency in health.depend:
             await is_missed(stack, asking, dependency, how, health)
 
