@@ -77,7 +77,9 @@ def run(tmp_path: Path, body: str, *words: str) -> subprocess.CompletedProcess[s
         pytest.param(RUN, "run ", id="a-run"),
     ],
 )
-@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "words", [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)], ids=["alone", "xdist"]
+)
 def test_what_leaks_fails_the_run_by_name(
     tmp_path: Path, body: str, named: str, words: tuple[str, ...]
 ) -> None:

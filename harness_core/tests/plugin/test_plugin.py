@@ -254,10 +254,19 @@ RUNS = {
 }
 
 
+#: Those that ``nox -s core`` runs under workers as well; all others ``core_rest`` does.
+WITH_WORKERS = ("bug-of-the-test", "explorers-that-an-option-asks-for", "summary")
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        pytest.param(name, words, id=f"{name}-{words[0][1:]}" if words else name)
+        pytest.param(
+            name,
+            words,
+            id=f"{name}-{words[0][1:]}" if words else name,
+            marks=[pytest.mark.slow] if words and name not in WITH_WORKERS else [],
+        )
         for name, run in RUNS.items()
         for words in ([(), ("-n2",)] if run.both else [()])
     ],

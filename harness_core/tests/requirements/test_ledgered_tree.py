@@ -324,7 +324,7 @@ def test_a_requirement_is_shown_when_every_case_passed(name, options, tree):
         ("not_run('subject', 'has no hinge')", False),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("-n", "2")])
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
 def test_a_priority_that_is_shown_whole_leaves_out_no_row(body, left_out, options, tree):
     """Where a machine or a known failure leaves one out the session is red; a choice is a choice."""
     change(tree, "ledger.toml", '{ p0 = "now" }', '{ p0 = "now" }\nwhole = ["p0"]')
