@@ -329,7 +329,9 @@ class Ecosystem:
         message = envelope(text, event_id=event_id, trace_id=trace_id) | changes
         answer = await self.switchboard.call("ingest", **message)
 
-        assert answer.get("status") == "accepted", f"ingest did not accept {text!r}: {answer}"
+        assert answer.get("status") == "accepted", (
+            f"expected ingest to answer {text!r} with the status 'accepted', found {answer}"
+        )
         self.sent_ids.extend((str(answer["request_id"]), trace_id))
         return Sent(
             request_id=str(answer["request_id"]),

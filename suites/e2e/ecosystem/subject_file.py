@@ -231,7 +231,8 @@ class Phrased(Table, frozen=True):
         tool: its name there.
         arguments: what is sent: ``{payload.raw}`` stands for that place of the contract's call.
         answer: key of the contract's answer → where it stands in the product's.
-        values: key of the contract's answer → the product's value → the contract's.
+        values: key of the contract's answer → the product's value → the contract's; of `[ingest]` the
+            `status` of a message that was taken is `accepted`.
     """
 
     tool: str = ""
@@ -300,7 +301,7 @@ class ToolsTable(Table, frozen=True):
         call: over HTTP: where a tool is called, by POST of its arguments; `{port}`, `{tool}`.
         list: over HTTP: where its tools are listed.
         result: key of the answer with the result; all of it when left out.
-        error: key of the answer with the reason of a refusal.
+        error: key of the answer with the reason of a refusal; one that is told otherwise needs `[refusal]`.
     """
 
     transport: Literal["mcp", "http"] = "mcp"
@@ -319,7 +320,8 @@ class ToolsTable(Table, frozen=True):
 class EcosystemTables(Tables, frozen=True, kw_only=True):
     """Every table but ``[subject]`` and ``[env]``.
 
-    Fields of `argv`, `cwd` and `[env]`: `{bin}`, `{name}`, `{NAME}` (upper case), `{port}`, `{config_dir}`,
+    A program in `argv` is looked for on the `PATH`, or, where it has a slash, from `cwd`; `{bin}` is where
+    the programs of the reference system are, and a Python. Fields of `argv`, `cwd` and `[env]`: `{bin}`, `{name}`, `{NAME}` (upper case), `{port}`, `{config_dir}`,
     `{roster_dir}`, `{database_url}` or in parts `{database_host}`, `{database_port}`, `{database_user}`,
     `{database_password}`, `{database_name}`, `{switchboard_url}`, `{gateway_url}`, `{gateway_key}`,
     `{otlp_url}`. `suites/e2e/subjects/foreign.toml` is a template of a product that differs in much.
@@ -335,7 +337,8 @@ class EcosystemTables(Tables, frozen=True, kw_only=True):
         log: how its logs are read.
         migrations: chains whose head every database must be at.
         model: how its prompts are shaped ([foreign prompts](../how-to/gateway.md#foreign-prompts)); left out,
-            that is read from their structure.
+            that is read from their structure, where that can be: a tool that "was not offered" to a
+            butler's model is the sign that it cannot.
         modules: how a butler is given what its modules need; left out, it gets none.
         notify: `notify` in the product's words.
         ports: `source`: `"lease"` (any free port, told as `{port}`) or `"roster"` (that of each
