@@ -46,6 +46,8 @@ _BEAT_S = 0.3
 #: Whether the episode is still wanted is looked up every so many beats.
 _LOOK_BEATS = 3
 _CANCEL_ATTEMPTS = 5
+#: For a worker that starts again, since an attempt that finds none is lost as well: six seconds.
+_AWAITED_ATTEMPTS = 20
 
 
 class EpisodeOver(Exception):
@@ -172,7 +174,7 @@ class EpisodeActivities:
         with telling(run):
             # An attempt that was lost may have left its job running; each has the id of the first.
             if attempt > 1:
-                await self._end_job(run, call.job)
+                await self._take_over(run, call.job)
             try:
                 tool, body = tools.request_of(
                     run.role, call.name, call.arguments,
@@ -261,11 +263,21 @@ class EpisodeActivities:
             return CallResult(text=answer.text, ok=True, image=image)
         return CallResult(text=_fitting(answer.text), ok=answer.is_success)
 
-    async def _end_job(self, run: Run, job_id: str) -> None:
+    async def _take_over(self, run: Run, job_id: str) -> None:
+        """Have the worker, which may only be starting, end what the attempt before has left."""
+        try:
+            await self._end_job(run, job_id, attempts=_AWAITED_ATTEMPTS)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._end_job(run, job_id))
+            raise
+
+    async def _end_job(
+        self, run: Run, job_id: str, *, attempts: int = _CANCEL_ATTEMPTS
+    ) -> None:
         """Have the worker end a job; it is asked again when it does not answer."""
         if faults.on("interrupt-leaves-job"):
             return
-        for left in reversed(range(_CANCEL_ATTEMPTS)):
+        for left in reversed(range(attempts)):
             activity.heartbeat()
             try:
                 was_running = await self.worker.cancel(whose(run), job_id)

@@ -127,7 +127,8 @@ class EpisodeWorkflow:
             heartbeat_timeout=timedelta(seconds=limits.heartbeat_s),
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(seconds=limits.tool_pause_s),
-                maximum_interval=timedelta(seconds=limits.tool_s),
+                # Each attempt waits by itself for a worker that starts.
+                backoff_coefficient=1,
                 maximum_attempts=limits.tool_attempts,
             ),
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
