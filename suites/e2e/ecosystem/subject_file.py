@@ -320,8 +320,8 @@ class ToolsTable(Table, frozen=True):
 class EcosystemTables(Tables, frozen=True, kw_only=True):
     """Every table but ``[subject]`` and ``[env]``.
 
-    A program in `argv` is looked for on the `PATH`, or, where it has a slash, from `cwd`; `{bin}` is where
-    the programs of the reference system are, and a Python. Fields of `argv`, `cwd` and `[env]`: `{bin}`, `{name}`, `{NAME}` (upper case), `{port}`, `{config_dir}`,
+    A program in `argv` is looked for on the `PATH`, or, where it has a slash, from `cwd`; `{bin}` is the
+    folder that `HARNESS_SUBJECT_BIN` names, else that of the Python that runs the tests. Fields of `argv`, `cwd` and `[env]`: `{bin}`, `{name}`, `{NAME}` (upper case), `{port}`, `{config_dir}`,
     `{roster_dir}`, `{database_url}` or in parts `{database_host}`, `{database_port}`, `{database_user}`,
     `{database_password}`, `{database_name}`, `{switchboard_url}`, `{gateway_url}`, `{gateway_key}`,
     `{otlp_url}`. `suites/e2e/subjects/foreign.toml` is a template of a product that differs in much.

@@ -69,7 +69,7 @@ async def test_int_012_every_parameter_is_data(stack: Stack, controller: HttpCli
 
 @pytest.mark.parametrize("share", shares(3))
 async def test_int_012_an_agents_hostile_words_are_data(episodes: Episodes, share: slice) -> None:
-    """Of 200 words an agent's tool takes and refuses those that the API does, and finds the same parts.
+    """Of 200 words, in shares, an agent's tool takes and refuses those that the API does, and finds the same.
 
     Each search that was carried out leaves an event and a line of the journal, and none leaves anything else:
     no row of the catalogue, no file, no other event; its answers tell nothing. The model provider is a

@@ -46,7 +46,7 @@ _BEAT_S = 0.3
 #: Whether the episode is still wanted is looked up every so many beats.
 _LOOK_BEATS = 3
 _CANCEL_ATTEMPTS = 5
-#: For a worker that starts again, since an attempt that finds none is lost as well: six seconds.
+#: For a worker that starts again, since an attempt that finds none is lost as well: six seconds, where it is refused at once.
 _AWAITED_ATTEMPTS = 20
 
 
